@@ -1,0 +1,1 @@
+"""mindx: run plans that nobody vetted, without harm."""

@@ -1,0 +1,1 @@
+"""Pure words: plans, commands, receipts, observations and runs. Imports nothing but errors."""

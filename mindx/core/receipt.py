@@ -1,0 +1,112 @@
+"""Receipts: what a Command really did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from mindx.core.command import Exec
+
+EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+class ExitCause(str, Enum):
+    """Why a command ended."""
+
+    EXIT = "exit"  # the program ended by itself; only then is there an exit code
+    SIGNAL = "signal"  # a signal that mindx did not send
+    TIMEOUT = "timeout"  # the deadline; everything of it was killed
+    OOM = "oom"  # the kernel killed it, or a process of it, for want of memory
+    CANCELLED = "cancelled"  # the caller gave up; everything of it was killed
+    NOT_FOUND = "not_found"  # no such program; nothing ran
+    NOT_EXECUTABLE = "not_executable"  # there, but it cannot be started; nothing ran
+    POLICY = "policy"  # refused; nothing ran
+    ENGINE = "engine"  # the sandbox broke; what ran is not known
+
+
+@dataclass(frozen=True, slots=True)
+class KilledProcess:
+    """A process that was still alive when its command ended, and was killed."""
+
+    pid: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The guest's account of one command, checked against what arrived.
+
+    `exit_code` is None unless `exit_cause` is EXIT, or OOM when the program hid the kill and ended by itself.
+    `duration_s` and `cpu_s` (user and system, of all that was reaped) are in seconds, measured in the container.
+    `oom_kills` counts the kernel's kills for memory while the command ran.
+    The byte counts and digests are of the whole streams, also of what was not kept.
+    """
+
+    exit_cause: ExitCause
+    exit_code: int | None = None
+    signal: int | None = None
+    duration_s: float = 0.0
+    cpu_s: float = 0.0
+    max_rss_bytes: int = 0
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    stdout_sha256: str = EMPTY_SHA256
+    stderr_sha256: str = EMPTY_SHA256
+    oom_kills: int = 0
+    killed: tuple[KilledProcess, ...] = ()
+    killed_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """What came back for an Exec: a failed command is a value.
+
+    `stdout` and `stderr` hold what was kept: all of it, or head, a line that says how much is missing, and tail.
+    """
+
+    command: Exec
+    receipt: Receipt
+    stdout: bytes
+    stderr: bytes
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The arguments that ran."""
+        return self.command.argv
+
+    @property
+    def exit_code(self) -> int | None:
+        """The program's own exit code; None when it gave none (see Receipt)."""
+        return self.receipt.exit_code
+
+    @property
+    def exit_cause(self) -> ExitCause:
+        """Why it ended."""
+        return self.receipt.exit_cause
+
+    @property
+    def duration_s(self) -> float:
+        """Wall time in seconds, measured in the container."""
+        return self.receipt.duration_s
+
+    @property
+    def truncated(self) -> bool:
+        """True when part of a stream was counted but not kept."""
+        return self.stdout_truncated or self.stderr_truncated
+
+    @property
+    def ok(self) -> bool:
+        """True only for an exit with code 0 and no kill for memory."""
+        return self.receipt.exit_cause is ExitCause.EXIT and self.receipt.exit_code == 0
+
+    @property
+    def stdout_text(self) -> str:
+        """Standard output as text; bytes that are not UTF-8 appear as \\xNN."""
+        return self.stdout.decode("utf-8", "backslashreplace")
+
+    @property
+    def stderr_text(self) -> str:
+        """Standard error as text; bytes that are not UTF-8 appear as \\xNN."""
+        return self.stderr.decode("utf-8", "backslashreplace")

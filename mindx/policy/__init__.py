@@ -1,0 +1,1 @@
+"""The policy: what a plan may do, judged for every Command."""

@@ -1,0 +1,1 @@
+"""The host side of the wall: containers, the stream, the driver."""

@@ -1,0 +1,1 @@
+"""Tools turn an Action into Commands or a value."""

@@ -1,0 +1,1 @@
+"""The Workspace: copied in, compared, and handed back as Changes."""
