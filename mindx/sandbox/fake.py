@@ -1,0 +1,245 @@
+"""FakeSandbox: a sandbox in memory for tests and offline examples. It never touches the host and never spawns.
+
+It passes the same contract suite as the real one (tests/contract), but it is no boundary: its programs are
+Python coroutines of this process.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import posixpath
+from collections.abc import AsyncIterator, Iterable, Mapping
+from types import MappingProxyType
+
+import anyio
+
+from mindx.core.command import WORKSPACE, Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
+from mindx.core.receipt import ExecResult, ExitCause, KilledProcess, Receipt
+from mindx.errors import FileError, SandboxError, SandboxLostError
+from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
+from mindx.sandbox.capped import CappedStream
+from mindx.sandbox.fake_programs import PIECE_BYTES, PROGRAMS, Program, ProgramContext, ProgramEnd
+from mindx.sandbox.fake_tree import ENTER, READ, Node, Tree, file_error
+
+DEFAULT_WORKSPACE_BYTES = 256 * 1024 * 1024
+MAX_LIST_ENTRIES = 100_000
+FIXED_ENV: Mapping[str, str] = MappingProxyType(
+    {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp/home", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+)
+_FIRST_PID = 100
+
+
+class FakeSandbox(Sandbox):
+    """A sandbox in memory.
+
+    `programs` are added to the built-in ones (fake_programs.PROGRAMS) and win over them: each is a coroutine
+    function that takes a ProgramContext and returns an exit code, or raises ProgramEnd. An exception of any other
+    kind is a fault of the program and goes on to the caller of `execute`.
+    `workspace_bytes` is the size of the workspace. `commands` lists every Command that arrived, oldest first.
+    """
+
+    def __init__(
+        self, programs: Mapping[str, Program] | None = None, workspace_bytes: int = DEFAULT_WORKSPACE_BYTES
+    ) -> None:
+        self.tree = Tree(workspace_bytes)
+        self.commands: list[Command] = []
+        self._programs = {**PROGRAMS, **(programs or {})}
+        self._started = False
+        self._lost = ""
+        self._turn = anyio.Lock()
+        self._running: anyio.CancelScope | None = None
+        self._next_pid = _FIRST_PID
+
+    async def __aenter__(self) -> FakeSandbox:
+        await super().__aenter__()
+        return self
+
+    async def start(self) -> None:
+        """Start it; a sandbox starts once (SandboxError)."""
+        if self._started or self._lost:
+            raise SandboxError("sandbox_started_twice", "this sandbox was started before; make a new one")
+        self._started = True
+
+    async def close(self) -> None:
+        """End it; a command that runs is killed and its caller gets SandboxLostError."""
+        self.lose("it was closed")
+
+    def lose(self, reason: str) -> None:
+        """Break the sandbox, as if its container had died: every call from now on raises SandboxLostError."""
+        self._lost = self._lost or reason
+        if self._running is not None:
+            self._running.cancel()
+
+    async def execute(self, command: Exec, on_output: OutputListener | None = None) -> ExecResult:
+        """Run one of the programs; see Sandbox.execute."""
+        self._take(command)
+        async with self._turn:
+            self._check()
+            program = self._programs.get(command.argv[0])
+            cause = ExitCause.NOT_FOUND
+            if command.executable is not None:
+                program, cause = self._find(command.executable)
+            if program is not None and not self._can_enter(command.cwd):
+                program, cause = None, ExitCause.NOT_EXECUTABLE
+            if program is None:
+                return ExecResult(command, Receipt(cause), b"", b"")
+            return await self._run(program, command, on_output)
+
+    async def read_file(self, command: ReadFile) -> bytes:
+        """Return a file's bytes."""
+        self._take(command)
+        return self.tree.read(command.path, command.max_bytes)
+
+    async def write_file(self, command: WriteFile) -> None:
+        """Write a file."""
+        self._take(command)
+        self.tree.write(command.path, command.data, command.mode)
+
+    async def list_dir(self, command: ListDir) -> list[Entry]:
+        """Return the entries, sorted by name."""
+        self._take(command)
+        children = self.tree.children(command.path)
+        if len(children) > MAX_LIST_ENTRIES:
+            raise file_error(errno.E2BIG, command.path)
+        return [_entry(posixpath.join(command.path, name), node) for name, node in children]
+
+    async def make_dir(self, command: MakeDir) -> None:
+        """Make a directory and its missing parents."""
+        self._take(command)
+        self.tree.make_dir(command.path)
+
+    async def remove(self, command: Remove) -> None:
+        """Remove a file or link."""
+        self._take(command)
+        self.tree.remove(command.path)
+
+    async def stat(self, command: Stat) -> Entry:
+        """Return what is there."""
+        self._take(command)
+        return _entry(command.path, self.tree.look(command.path))
+
+    async def put(self, items: Iterable[PutItem]) -> None:
+        """Copy things into the workspace."""
+        self._check()
+        for item in items:
+            path = posixpath.join(WORKSPACE, item.path)
+            if item.kind == "directory":
+                self.tree.make_dir(path)
+                self.tree.look(path).mode = item.mode
+            elif item.kind == "link":
+                self.tree.link(path, item.target)
+            else:
+                data = b"".join(item.content()) if item.content else b""
+                if len(data) != item.size:
+                    raise file_error(errno.EIO, path)
+                self.tree.write(path, data, item.mode)
+
+    async def fetch(self, path: str, max_bytes: int) -> AsyncIterator[bytes]:
+        """Yield a regular file's bytes."""
+        self._check()
+        data = self.tree.read(path, max_bytes)
+        for start in range(0, len(data), PIECE_BYTES):
+            self._check()
+            yield data[start : start + PIECE_BYTES]
+
+    async def manifest(self, max_entries: int = 200_000) -> list[ManifestEntry]:
+        """Return every name of the workspace, sorted by path."""
+        self._check()
+        entries: list[ManifestEntry] = []
+
+        def visit(path: str, node: Node) -> None:
+            if len(entries) == max_entries:
+                raise file_error(errno.E2BIG, WORKSPACE)
+            readable = node.kind == "file" and node.mode & READ
+            digest = hashlib.sha256(node.data).hexdigest() if readable else ""
+            entries.append(ManifestEntry(path, node.kind, node.mode, node.size, digest, node.target))
+
+        self.tree.walk(visit)
+        return sorted(entries, key=lambda entry: entry.path)
+
+    def _take(self, command: Command) -> None:
+        self._check()
+        self.commands.append(command)
+
+    def _check(self) -> None:
+        if self._lost:
+            raise SandboxLostError("sandbox_lost", f"the sandbox is gone: {self._lost}; start a new session")
+        if not self._started:
+            raise SandboxError("sandbox_not_started", "the sandbox was not started; use `async with`")
+
+    def _find(self, executable: str) -> tuple[Program | None, ExitCause]:
+        """Return the program behind a path: one of that very name, else the file's own name when it is there."""
+        if executable in self._programs:
+            return self._programs[executable], ExitCause.EXIT
+        try:
+            node = self.tree.look(executable, follow=True)
+        except FileError:
+            return None, ExitCause.NOT_FOUND
+        if node.kind != "file" or not node.mode & ENTER:
+            return None, ExitCause.NOT_EXECUTABLE
+        return self._programs.get(posixpath.basename(executable)), ExitCause.NOT_EXECUTABLE
+
+    def _can_enter(self, path: str) -> bool:
+        try:
+            node = self.tree.look(path, follow=True)
+        except FileError:
+            return False
+        return node.kind == "directory" and bool(node.mode & ENTER)
+
+    async def _run(self, program: Program, command: Exec, on_output: OutputListener | None) -> ExecResult:
+        out, err = CappedStream(command.max_output_bytes), CappedStream(command.max_output_bytes)
+        shown = {"stdout": 0, "stderr": 0}
+
+        def write(name: str, stream: CappedStream, data: bytes) -> None:
+            stream.write(data)
+            piece = data[: command.max_output_bytes - shown[name]]
+            if on_output is not None and piece:
+                shown[name] += len(piece)
+                on_output("stdout" if name == "stdout" else "stderr", piece)
+
+        context = ProgramContext(
+            argv=command.argv,
+            cwd=command.cwd,
+            env={**FIXED_ENV, **command.env},
+            stdin=command.stdin,
+            write_stdout=lambda data: write("stdout", out, data),
+            write_stderr=lambda data: write("stderr", err, data),
+            fs=self.tree,
+        )
+        pid, self._next_pid = self._next_pid, self._next_pid + 1
+        started_s = anyio.current_time()
+        end = await self._until_deadline(program, context, command.timeout_s)
+        self._check()  # closed or lost meanwhile: what ran is not known
+        killed = (KilledProcess(pid, command.argv[0]),) if end.exit_cause is ExitCause.TIMEOUT else ()
+        receipt = Receipt(
+            exit_cause=end.exit_cause,
+            exit_code=end.exit_code,
+            signal=end.signal,
+            duration_s=anyio.current_time() - started_s,
+            stdout_bytes=out.total_bytes,
+            stderr_bytes=err.total_bytes,
+            stdout_sha256=out.sha256,
+            stderr_sha256=err.sha256,
+            oom_kills=end.oom_kills,
+            killed=killed,
+            killed_count=len(killed),
+        )
+        (stdout, stdout_cut), (stderr, stderr_cut) = out.result(), err.result()
+        return ExecResult(command, receipt, stdout, stderr, stdout_cut, stderr_cut)
+
+    async def _until_deadline(self, program: Program, context: ProgramContext, timeout_s: float | None) -> ProgramEnd:
+        with anyio.move_on_after(timeout_s) as scope:
+            self._running = scope
+            try:
+                end = ProgramEnd(ExitCause.EXIT, exit_code=await program(context))
+            except ProgramEnd as other:
+                end = other
+            finally:
+                self._running = None
+        # A program that swallows its kill ends no better than one that does not.
+        return ProgramEnd(ExitCause.TIMEOUT) if scope.cancel_called else end
+
+
+def _entry(path: str, node: Node) -> Entry:
+    return Entry(path, node.kind, node.mode, node.size, node.mtime_s)
