@@ -8,6 +8,7 @@ MindxError
 │   ├── EngineError       4  the engine cannot be reached or refuses
 │   ├── ImageError        4  an image is missing, unfit or cannot be built
 │   └── SandboxLostError  4  the container ended, or its replies cannot be trusted
+├── StateError            4  the folder of runs and records cannot be written
 └── FileError             1  a file operation inside the container failed (also an OSError)
 
 The number is the exit code of the command line.
@@ -113,6 +114,12 @@ class ImageError(SandboxError):
 
 class SandboxLostError(SandboxError):
     """The container is gone or its replies cannot be trusted; the session cannot go on."""
+
+
+class StateError(MindxError):
+    """The user's state folder, where runs and records are kept, cannot be used."""
+
+    exit_code = 4
 
 
 class FileError(MindxError, OSError):

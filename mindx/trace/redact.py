@@ -1,0 +1,70 @@
+"""What a trace keeps of a value: secrets out, size bounded, JSON's own types only."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mindx.core.output import encode_output, plain_text
+
+MAX_TEXT_CHARS = 16 * 1024
+MAX_ITEMS = 1000
+MAX_DEPTH = 12
+REDACTED = "[redacted]"
+
+# Names whose values are secrets wherever people name things plainly; `tokens` (a count) is none.
+_SECRET_NAME = re.compile(
+    r"(?i)(^|[_.-])(password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|authorization|cookie"
+    r"|credentials?)($|[_.-])"
+)
+
+
+class Redactor:
+    """Makes values fit for the record; `secrets` are texts that must not appear in it anywhere.
+
+    A secret that was encoded or cut in two by a program is not found: keep secrets out of the container.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        # Very short texts would turn the record into noise, and are no secrets.
+        self._secrets = sorted({secret for secret in secrets if len(secret) >= 6}, key=len, reverse=True)
+
+    def clean(self, value: Any, depth: int = 0) -> Any:
+        """Return the value as JSON's own types, redacted and capped; what is cut is marked with size and digest."""
+        if value is None or isinstance(value, (bool, int)):
+            return value
+        if isinstance(value, float):
+            return value if value == value and abs(value) != float("inf") else str(value)
+        if isinstance(value, str):
+            return self._text(plain_text(value))
+        if isinstance(value, bytes):
+            return self._text(encode_output(value)[0])
+        if depth >= MAX_DEPTH:
+            return "[too deep]"
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth)
+        if isinstance(value, (list, tuple, set, frozenset)):
+            items = [self.clean(item, depth + 1) for item in list(value)[:MAX_ITEMS]]
+            return items if len(value) <= MAX_ITEMS else [*items, f"[{len(value) - MAX_ITEMS} more]"]
+        return self._text(plain_text(str(value)))
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        cleaned: dict[str, Any] = {}
+        for name, item in list(value.items())[:MAX_ITEMS]:
+            key = self._text(plain_text(str(name)))
+            cleaned[key] = REDACTED if _SECRET_NAME.search(key) and item else self.clean(item, depth + 1)
+        if len(value) > MAX_ITEMS:
+            cleaned["[more]"] = len(value) - MAX_ITEMS
+        return cleaned
+
+    def _text(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        if len(text) <= MAX_TEXT_CHARS:
+            return text
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        half = MAX_TEXT_CHARS // 2
+        cut = f"[{len(text) - 2 * half} of {len(text)} characters left out, sha256 {digest}]"
+        return f"{text[:half]}\n{cut}\n{text[-half:]}"

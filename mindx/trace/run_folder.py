@@ -1,0 +1,157 @@
+"""Run folders: what a Run leaves behind, each in a folder of its own that only its user can open."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from mindx.errors import InputError, StateError
+from mindx.trace.recorder import is_being_written
+
+_RUN_ID = re.compile(r"\d{8}T\d{9}-[0-9a-f]{6}")
+_PREFIX = re.compile(r"[0-9Ta-f-]{1,25}")
+MAX_RESULT_BYTES = 512 * 1024 * 1024
+
+
+def new_run_id(now: datetime | None = None, salt: str | None = None) -> str:
+    """Return an id that sorts by time: `20260131T120000123-9f3a1c` (UTC, milliseconds, a random end)."""
+    now = now or datetime.now(timezone.utc)
+    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{salt or secrets.token_hex(3)}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """One Run's folder: trace.jsonl, plan.json (the text as given), result.json and files/ (changed content)."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """The Run's id, which is the folder's name."""
+        return self.path.name
+
+    @property
+    def trace_path(self) -> Path:
+        """Where the trace is."""
+        return self.path / "trace.jsonl"
+
+    @property
+    def plan_path(self) -> Path:
+        """Where the plan's text is."""
+        return self.path / "plan.json"
+
+    @property
+    def result_path(self) -> Path:
+        """Where the result is, once there is one."""
+        return self.path / "result.json"
+
+    @property
+    def files_path(self) -> Path:
+        """Where changed content is kept."""
+        return self.path / "files"
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file of the folder at once: after a crash it is there whole or not at all. Raises StateError."""
+        try:
+            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self.path)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, self.path / name)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        except OSError as error:
+            raise _unusable(self.path / name, error) from error
+
+    def read_result(self) -> dict[str, Any] | None:
+        """Return the result's document, or None when the run left none. Raises InputError when it is not readable."""
+        try:
+            with self.result_path.open("rb") as file:
+                text = file.read(MAX_RESULT_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(self.result_path, error.strerror or str(error)) from error
+        try:
+            document = json.loads(text) if len(text) <= MAX_RESULT_BYTES else None
+        except (ValueError, RecursionError) as error:
+            raise _unreadable(self.result_path, "it is not JSON") from error
+        if not isinstance(document, dict):
+            raise _unreadable(self.result_path, "it is not the document of a run")
+        return document
+
+    def state(self) -> str:
+        """Return `finished`, `running`, or `interrupted` (its mindx died before it wrote a result)."""
+        if self.result_path.is_file():
+            return "finished"
+        return "running" if is_being_written(self.trace_path) else "interrupted"
+
+
+class RunStore:
+    """All run folders of a user, under `root` (`state_dir()/runs`)."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def create(self) -> RunFolder:
+        """Make a new folder (mode 0700). Raises StateError."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            while True:
+                path = self.root / new_run_id()
+                with suppress(FileExistsError):
+                    path.mkdir(mode=0o700)
+                    return RunFolder(path)
+        except OSError as error:
+            raise _unusable(self.root, error) from error
+
+    def runs(self) -> Iterator[RunFolder]:
+        """Yield every run, the newest first. What is not a run's folder is passed over."""
+        try:
+            names = sorted((entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False)))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _unusable(self.root, error) from error
+        for name in reversed(names):
+            if _RUN_ID.fullmatch(name):
+                yield RunFolder(self.root / name)
+
+    def find(self, run: str) -> RunFolder:
+        """Return the run that an id, the start of one, or `last` names. Raises InputError when none or several do."""
+        if run == "last":
+            for folder in self.runs():
+                return folder
+            raise InputError("run_unknown", "there is no run yet; `mindx run PLAN` makes one")
+        found = [folder for folder in self.runs() if folder.run_id.startswith(run)] if _PREFIX.fullmatch(run) else []
+        if not found:
+            raise InputError("run_unknown", f"no run has the id {run!r}; `mindx runs list` shows them")
+        if len(found) > 1:
+            names = ", ".join(folder.run_id for folder in found[:5])
+            raise InputError("run_ambiguous", f"{len(found)} runs start with {run!r} ({names} ...); give more of it")
+        return found[0]
+
+
+def _unusable(path: Path, error: OSError) -> StateError:
+    return StateError(
+        "state_unwritable",
+        f"{path} cannot be written: {error.strerror}; free space or set MINDX_STATE_DIR to another folder",
+        details={"path": str(path), "errno": error.errno},
+    )
+
+
+def _unreadable(path: Path, why: str) -> InputError:
+    return InputError("result_unreadable", f"{path} cannot be read: {why}", details={"path": str(path)})
