@@ -1,0 +1,158 @@
+"""Loading: from a preset's name or a file to a Policy, or to every fault with its place and what to write instead."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from mindx.core.data_files import data_path
+from mindx.core.fault import Fault
+from mindx.errors import InputError
+from mindx.policy.document import MAX_FILE_BYTES, Document, read_document
+from mindx.policy.model import LATER_KEYS, Limits, Policy, Rule, WorkspaceRules
+
+PRESETS = ("default", "read-only", "python-dev", "ci-eval")
+DEFAULT_PRESET = "default"
+_TABLES: dict[str, type[BaseModel]] = {"limits": Limits, "workspace": WorkspaceRules, "commands": Rule}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPolicy:
+    """A policy, its name, the digest of what is in force, and where it came from: `preset:NAME` or a file's path."""
+
+    policy: Policy
+    name: str
+    sha256: str
+    source: str
+
+
+def load_policy(ref: str | Path | None = None) -> LoadedPolicy:
+    """Return the policy that `ref` names: a preset's name, or a path; None is the preset `default`.
+
+    A string with a slash, or that ends in .yaml or .yml, is a path. The file is read once; later changes do nothing.
+    Raises InputError with code policy_not_found, policy_unsafe_file or policy_invalid; the last has `faults` in
+    its details and every one of them in its message.
+    """
+    text = DEFAULT_PRESET if ref is None else str(ref)
+    if isinstance(ref, Path) or "/" in text or text.endswith((".yaml", ".yml")):
+        return parse_policy(_read(text), source=text, name=_stem(text))
+    if text not in PRESETS:
+        near = difflib.get_close_matches(text, PRESETS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"write one of {', '.join(PRESETS)}, or a path such as ./{text}"
+        raise InputError("policy_not_found", f"there is no policy preset {text[:80]!r}; {hint}")
+    path = data_path("policies", f"{text}.yaml")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError("policy_not_found", f"the preset {text} cannot be read: {error.strerror}") from None
+    return parse_policy(data, source=f"preset:{text}", name=text)
+
+
+def parse_policy(data: bytes, *, source: str, name: str = "policy") -> LoadedPolicy:
+    """Return the policy in a file's bytes; `source` is shown in messages, `name` is used if the file has none.
+
+    Raises InputError, code policy_invalid.
+    """
+    document = read_document(data)
+    if document.faults:
+        raise _invalid(document.faults, source)
+    if not isinstance(document.value, dict):
+        fault = Fault("$", 1, "a policy is a list of keys and values", "begin with: version: 1", column=1)
+        raise _invalid([fault], source)
+    values = dict(document.value)
+    values.setdefault("name", name)
+    faults = [] if "version" in values else [document.fault((), "version is missing", "add: version: 1")]
+    try:
+        policy = Policy.model_validate(values)
+    except ValidationError as error:
+        faults += [_fault(item, document) for item in error.errors(include_url=False, include_input=False)]
+    if faults:
+        raise _invalid(faults, source)
+    return LoadedPolicy(policy, policy.name, policy.sha256, source)
+
+
+def _fault(item: Any, document: Document) -> Fault:
+    path, kind, message = tuple(item["loc"]), item["type"], str(item["msg"])
+    if kind == "extra_forbidden":
+        return _unknown_key(path, document)
+    message = message.removeprefix("Value error, ")
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        message = "this must be a list of keys and values"
+    elif kind == "tuple_type":
+        message = "this must be a list; write each item on a line of its own, after a dash"
+    return document.fault(path, message)
+
+
+def _unknown_key(path: tuple[str | int, ...], document: Document) -> Fault:
+    key = str(path[-1])
+    if len(path) == 1 and key in LATER_KEYS:
+        return document.fault(path, f"the key {key} is not supported: {LATER_KEYS[key]}", "remove it", at_key=True)
+    known = _known_keys(path)
+    near = difflib.get_close_matches(key, known, 1, 0.5)
+    hint = f"did you mean {near[0]}?" if near else f"the keys here are {', '.join(known)}"
+    return document.fault(path, f"unknown key {key[:80]}", hint, at_key=True)
+
+
+def _known_keys(path: tuple[str | int, ...]) -> list[str]:
+    model = Policy if len(path) == 1 else _TABLES.get(str(path[0]), Policy)
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _invalid(faults: list[Fault], source: str) -> InputError:
+    faults = sorted(faults, key=lambda fault: (fault.line or 0, fault.column or 0))
+    lines = [f"the policy {source} is not usable:"]
+    for fault in faults[:50]:
+        place = f"{source}:{fault.line}:{fault.column}" if fault.line else source
+        lines.append(f"  {place}: {fault.path}: {fault.message}{'; ' + fault.suggestion if fault.suggestion else ''}")
+    if len(faults) > 50:
+        lines.append(f"  and {len(faults) - 50} more")
+    details = {"source": source, "faults": [fault.to_dict() for fault in faults]}
+    return InputError("policy_invalid", "\n".join(lines), details=details)
+
+
+def _stem(text: str) -> str:
+    stem = re.sub(r"[^A-Za-z0-9._-]", "-", Path(text).stem)[:64].lstrip("._-")
+    return stem or "policy"
+
+
+def _read(path: str) -> bytes:
+    """Return a policy file's bytes, from a regular file that nobody else can write."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    try:
+        _check_file(path, os.fstat(handle))
+        with os.fdopen(os.dup(handle), "rb") as stream:
+            return stream.read(MAX_FILE_BYTES + 1)
+    finally:
+        os.close(handle)
+
+
+def _unreadable(path: str, error: Exception) -> InputError:
+    if os.path.islink(path):
+        return _unsafe(path, "is a link", "give the path of the file itself")
+    reason = getattr(error, "strerror", None) or str(error)
+    return InputError("policy_not_found", f"the policy {path} cannot be read: {reason}")
+
+
+def _check_file(path: str, info: os.stat_result) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        raise _unsafe(path, "is not a regular file", "give the path of a file")
+    # A private group of one user (gid = uid, as most distributions make them) is that user.
+    if info.st_mode & 0o002 or (info.st_mode & 0o020 and info.st_gid != info.st_uid):
+        raise _unsafe(path, "can be written by others", f"take that away: chmod go-w {path}")
+    user = os.geteuid()
+    if user != 0 and info.st_uid not in (0, user):
+        raise _unsafe(path, "belongs to another user", "copy it, and read the copy before you use it")
+
+
+def _unsafe(path: str, what: str, todo: str) -> InputError:
+    return InputError("policy_unsafe_file", f"the policy {path} {what}; {todo}", details={"source": path})
