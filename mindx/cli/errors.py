@@ -1,0 +1,147 @@
+"""From what went wrong to one message and one exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from mindx.cli.escape import escape
+from mindx.errors import DeniedError, MindxError
+
+INTERRUPTED = 130
+BROKEN_PIPE = 128 + signal.SIGPIPE
+EXEC_FAILED = 125
+EXEC_DENIED = 126
+
+
+def guarded(function: Callable[[], Any]) -> int:
+    """Call it and return the exit code, having told the user in one message what went wrong.
+
+    The function may return an exit code, raise `SystemExit` or any exception. SIGTERM and SIGHUP become
+    KeyboardInterrupt, as Ctrl-C is, unless whoever started us has them ignored (nohup).
+    """
+    try:
+        _catch_signals()
+        code = _called(function)
+        return _flushed(code)
+    except KeyboardInterrupt:
+        with suppress(Exception):
+            say("interrupted")
+        return INTERRUPTED
+
+
+def say(message: str) -> None:
+    """Print one message of mindx itself on stderr, harmless whatever it quotes."""
+    click.echo(f"mindx: {escape(message)}", err=True)
+
+
+def exit_code(error: MindxError, verb: str | None = None) -> int:
+    """Return the exit code of an error; `exec` has codes of its own, since all others are the program's."""
+    if verb != "exec":
+        return error.exit_code
+    return EXEC_DENIED if isinstance(error, DeniedError) else EXEC_FAILED
+
+
+def _called(function: Callable[[], Any]) -> int:
+    try:
+        code = function()
+    except MindxError as error:
+        say(error.message)
+        return exit_code(error, _verb())
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except click.UsageError as error:
+        return _usage(error)
+    except click.ClickException as error:
+        say(error.format_message())
+        return EXEC_FAILED if _verb() == "exec" else error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        raise KeyboardInterrupt from None
+    except BrokenPipeError:
+        return _pipe_broke()
+    except SystemExit as end:
+        code = end.code
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug gets one line and a file, never a traceback
+        return _bug(error)
+    return code if isinstance(code, int) else 0
+
+
+def _flushed(code: int) -> int:
+    """Write out what is buffered: only then is it known whether the output arrived."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        return _pipe_broke()
+    except (OSError, ValueError) as error:
+        _drop_stdout()
+        say(f"standard output cannot be written: {getattr(error, 'strerror', None) or error}")
+        return code or 1
+    return code
+
+
+def _usage(error: click.UsageError) -> int:
+    hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx is not None else ""
+    say(f"{error.format_message()}{hint}")
+    inside = error.ctx.command.name if error.ctx is not None else None
+    return EXEC_FAILED if inside == "exec" else 2
+
+
+def _pipe_broke() -> int:
+    """Whoever read our output has gone (`| head`): end as a program that SIGPIPE ends, without a word."""
+    _drop_stdout()
+    return BROKEN_PIPE
+
+
+def _drop_stdout() -> None:
+    # What is still buffered would raise once more when the interpreter ends.
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _bug(error: Exception) -> int:
+    path = write_report(error)
+    where = f"; the details are in {path}" if path is not None else ""
+    say(f"this is a mistake in mindx itself: {type(error).__name__}{where}")
+    return EXEC_FAILED if _verb() == "exec" else 4
+
+
+def write_report(error: BaseException, folder: Path | None = None) -> Path | None:
+    """Write the traceback into the folder, or else the state folder's logs; return where, or None if that failed."""
+    from mindx.core.folders import state_dir
+
+    with suppress(OSError):
+        folder = folder or state_dir() / "logs"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = folder / f"bug-{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}.txt"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        return path
+    return None
+
+
+def _verb() -> str | None:
+    """The verb on the command line, whether or not it got as far as a context."""
+    return next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
+
+
+def _catch_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

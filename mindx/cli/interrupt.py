@@ -1,0 +1,48 @@
+"""Asynchronous work that a signal ends: once cleanly, twice at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from mindx.cli.errors import INTERRUPTED, say
+
+T = TypeVar("T")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run the work in a loop of its own and return its result. Raises KeyboardInterrupt when a signal ended it.
+
+    Ctrl-C, SIGTERM or SIGHUP cancels the work, which cleans up and writes its result; a second one ends the process
+    at once: then the container notices that its stream has closed, and ends by itself.
+    """
+    interrupted = False
+
+    async def watched() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+
+        def on_signal() -> None:
+            nonlocal interrupted
+            if interrupted:
+                os._exit(INTERRUPTED)
+            interrupted = True
+            say("stopping; once more to stop at once")
+            task.cancel()
+
+        for number in SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, on_signal)
+        return await work()
+
+    try:
+        return asyncio.run(watched())
+    except asyncio.CancelledError:
+        if interrupted:
+            raise KeyboardInterrupt from None
+        raise

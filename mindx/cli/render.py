@@ -1,0 +1,163 @@
+"""What people see: step lines and prose on stderr, tables and summaries on stdout; plain when not at a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from mindx.cli.escape import escape, escape_line
+from mindx.core.fault import Fault
+from mindx.core.observation import Observation, Status
+from mindx.core.plan import Action
+from mindx.core.run import ChangeRecord, FaultRecord, Outcome, RunResult
+
+MAX_OUTPUT_LINES = 20
+MAX_LABEL_CHARS = 100
+
+_COLOURS = {
+    Status.SUCCESS: "green",
+    Status.FAILURE: "red",
+    Status.ERROR: "red",
+    Status.DENIED: "yellow",
+    Status.SKIPPED: "bright_black",
+    Status.CANCELLED: "yellow",
+}
+_OUTCOME_COLOURS = {Outcome.COMPLETED: "green", Outcome.PARTIAL: "yellow", Outcome.CANCELLED: "yellow"}
+_SIGNS = {"added": "+", "modified": "~", "deleted": "-"}
+
+
+def colours(stream: Any) -> bool:
+    """Return True when the stream is a terminal that wants colours (NO_COLOR is not set)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
+
+
+def styled(text: str, colour: str | None, stream: Any, *, bold: bool = False) -> str:
+    """Return the text in a colour when the stream takes colours."""
+    return click.style(text, fg=colour, bold=bold) if colours(stream) else text
+
+
+def note(text: str) -> None:
+    """Print one line of prose on stderr."""
+    click.echo(escape(text), err=True)
+
+
+def print_json(text: str) -> None:
+    """Print a document on stdout, and nothing else."""
+    click.echo(text, nl=False)
+
+
+class StepPrinter:
+    """Prints each step on stderr, as it begins (at a terminal) and as it ends, with the output of its program."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._live = colours(sys.stderr) and sys.stderr.isatty()
+
+    def __call__(self, action: Action, observation: Observation | None) -> None:
+        """Take the beginning (None) or the end of an action."""
+        label = f"[{action.index + 1}/{self._total}] {action_label(action)}"
+        if observation is None:
+            if self._live:
+                click.echo(styled(f"{label} ...", "bright_black", sys.stderr), err=True, nl=False)
+            return
+        if self._live:
+            click.echo("\r\x1b[2K", err=True, nl=False)
+        status = styled(observation.status.value, _COLOURS[observation.status], sys.stderr)
+        click.echo(f"{label}  {status}{duration(observation.duration_s)}", err=True)
+        for line in detail_lines(observation):
+            click.echo(f"    {line}", err=True)
+
+
+def action_label(action: Action) -> str:
+    """Return one short, harmless line that says what an action does."""
+    params = action.params
+    if "command" not in params:
+        words = [action.type, *(str(value) for value in params.values())]
+    else:
+        named = (params.get(key) for key in ("path", "cmdline", "venv_name", "name"))
+        words = [str(params["command"]), *(str(value) for value in named if value is not None)]
+        argv = params.get("argv")
+        if isinstance(argv, (list, tuple)):
+            words.extend(str(word) for word in argv)
+    line = escape_line(" ".join(words), ci=False)
+    return line if len(line) <= MAX_LABEL_CHARS else f"{line[: MAX_LABEL_CHARS - 3]}..."
+
+
+def duration(seconds: float) -> str:
+    """Return ` (1.2 s)`, or nothing for what took no time to speak of."""
+    return f" ({seconds:.1f} s)" if seconds >= 0.05 else ""
+
+
+def detail_lines(observation: Observation) -> list[str]:
+    """Return the harmless lines below a step: what its program printed, and why it did not succeed."""
+    lines: list[str] = []
+    execution = observation.execution
+    if execution is not None:
+        for text in (execution.stdout_text, execution.stderr_text):
+            lines.extend(capped_lines(text))
+    if observation.status is not Status.SUCCESS and observation.message:
+        lines.extend(escape(observation.message).splitlines())
+    return lines
+
+
+def capped_lines(text: str, limit: int = MAX_OUTPUT_LINES) -> list[str]:
+    """Return the text's lines, harmless, the middle left out when there are too many."""
+    lines = escape(text).rstrip("\n").split("\n") if text.strip("\n") else []
+    if len(lines) > limit:
+        half = limit // 2
+        lines = [*lines[:half], f"[{len(lines) - 2 * half} lines more]", *lines[-half:]]
+    return [line if len(line) <= 500 else f"{line[:497]}..." for line in lines]
+
+
+def fault_lines(faults: Iterable[Fault | FaultRecord], source: str) -> list[str]:
+    """Return one line for each fault: place, kind, what is wrong and what to write instead."""
+    lines = []
+    for fault in faults:
+        place = (
+            escape_line(source)
+            + (f":{fault.line}" if fault.line else "")
+            + (f":{fault.column}" if fault.column else "")
+        )
+        advice = f" ({escape_line(fault.suggestion)})" if fault.suggestion else ""
+        kind = "error" if fault.kind == "invalid" else fault.kind
+        lines.append(f"{place}: {kind}: {escape_line(fault.path)}: {escape_line(fault.message)}{advice}")
+    return lines
+
+
+def change_lines(changes: Sequence[ChangeRecord]) -> list[str]:
+    """Return one line for each change, as plain text."""
+    lines = []
+    for change in changes:
+        size = f"  {change.size} bytes" if change.entry == "file" and change.kind != "deleted" else ""
+        tail = "/" if change.entry == "directory" else ""
+        remark = f"  ({escape_line(change.note)})" if change.note else ""
+        lines.append(f"{_SIGNS.get(change.kind, '?')} {escape_line(change.path)}{tail}{size}{remark}")
+    return lines
+
+
+def print_summary(result: RunResult) -> None:
+    """Print the changes and the outcome of a run on stdout."""
+    if result.changes:
+        click.echo(f"Changes ({len(result.changes)}):")
+        for change, line in zip(result.changes, change_lines(result.changes), strict=True):
+            colour = {"added": "green", "deleted": "red"}.get(change.kind, "yellow")
+            click.echo(f"  {styled(line, colour, sys.stdout)}")
+    elif result.outcome not in (Outcome.INVALID, Outcome.DENIED):
+        click.echo("Changes: none")
+    counts: dict[str, int] = {}
+    for step in result.steps:
+        counts[step.status.value] = counts.get(step.status.value, 0) + 1
+    told = ", ".join(f"{count} {status}" for status, count in counts.items())
+    outcome = styled(result.outcome.value, _OUTCOME_COLOURS.get(result.outcome, "red"), sys.stdout, bold=True)
+    click.echo(f"Run {result.run_id}: {outcome}{f' ({told})' if told else ''} in {result.duration_s:.1f} s")
+    if result.error is not None:
+        note(str(result.error.get("message", "")))

@@ -1,0 +1,125 @@
+"""`mindx runs`: what ran before."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+
+from mindx.cli.escape import escape, escape_line
+from mindx.cli.render import note, print_json
+from mindx.cli.store import run_store
+from mindx.core.run import SCHEMA_VERSION, render_json
+from mindx.errors import InputError
+from mindx.trace.run_folder import RunFolder
+
+
+@click.group(
+    name="runs",
+    epilog="\b\nExamples:\n  mindx runs list\n  mindx runs show last\n  mindx runs list --json | jq '.runs[0]'",
+)
+def command() -> None:
+    """List and show past runs."""
+
+
+@command.command(name="list", epilog="\b\nExample:\n  mindx runs list --limit 5")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most so many, newest first."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def list_runs(limit: int, as_json: bool) -> None:
+    """List past runs, the newest first."""
+    rows: list[dict[str, Any]] = []
+    for folder in run_store().runs():
+        if len(rows) == limit:
+            break
+        rows.append(_row(folder))
+    if as_json:
+        print_json(render_json({"schema_version": SCHEMA_VERSION, "runs": rows}))
+    elif not rows:
+        note("no run yet; `mindx run PLAN` makes one")
+    else:
+        _print_table(rows)
+
+
+@command.command(name="show", epilog="\b\nExample:\n  mindx runs show last")
+@click.argument("run")
+@click.option("--json", "as_json", is_flag=True, help="Print the run's document as it was.")
+def show_run(run: str, as_json: bool) -> None:
+    """Show one past run. RUN is an id, the start of one, or `last`."""
+    folder = run_store().find(run)
+    document = folder.read_result()
+    if document is None:
+        state = folder.state()
+        raise InputError(
+            "run_unfinished", f"the run {folder.run_id} has no result: it is {state}; see {folder.trace_path}"
+        )
+    if as_json:
+        print_json(render_json(document))
+    else:
+        _print_run(document)
+
+
+def _row(folder: RunFolder) -> dict[str, Any]:
+    """Return what the list says of a run; a result that cannot be read is said, not hidden."""
+    state = folder.state()
+    row: dict[str, Any] = {
+        "run_id": folder.run_id,
+        "started_at": _started(folder.run_id),
+        "outcome": state if state != "finished" else "unreadable",
+        "policy": "",
+        "steps": 0,
+        "changes": 0,
+        "duration_s": None,
+        "folder": str(folder.path),
+    }
+    try:
+        document = folder.read_result()
+        if document is not None:
+            row["outcome"] = str(document["outcome"])
+            row["policy"] = str(document["policy"]["name"])
+            row["steps"], row["changes"] = len(document["steps"]), len(document["changes"])
+            row["duration_s"] = float(document["duration_s"])
+    except (InputError, KeyError, TypeError, ValueError):
+        row["outcome"] = "unreadable"
+    return row
+
+
+def _started(run_id: str) -> str:
+    moment = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=timezone.utc)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}Z"
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("run", "started", "outcome", "policy", "steps", "changes", "seconds"):
+        table.add_column(name, no_wrap=True, justify="right" if name in ("steps", "changes", "seconds") else "left")
+    for row in rows:
+        seconds = "" if row["duration_s"] is None else f"{row['duration_s']:.1f}"
+        cells = [row["run_id"], row["started_at"], row["outcome"], row["policy"], row["steps"], row["changes"], seconds]
+        table.add_row(*(Text(escape_line(str(cell))) for cell in cells))
+    width = None if sys.stdout.isatty() else 120
+    Console(width=width, highlight=False, soft_wrap=False).print(table)
+
+
+def _print_run(document: dict[str, Any]) -> None:
+    policy = document.get("policy") or {}
+    click.echo(escape_line(f"Run {document.get('run_id')}: {document.get('outcome')}, policy {policy.get('name')}"))
+    for fault in document.get("faults") or ():
+        click.echo(escape_line(f"  {fault.get('kind')}: {fault.get('path')}: {fault.get('message')}"))
+    for step in document.get("steps") or ():
+        name = step.get("command") or step.get("type")
+        click.echo(
+            escape_line(f"  [{step.get('index', 0) + 1}] {name}  {step.get('status')}  {step.get('message', '')}")
+        )
+    for change in document.get("changes") or ():
+        click.echo(escape_line(f"  {change.get('kind')}: {change.get('path')}"))
+    if document.get("error"):
+        click.echo(escape(f"  {document['error'].get('message')}"))
+    click.echo(escape_line(f"  trace: {document.get('trace')}"))
