@@ -1,0 +1,146 @@
+"""One running command: its program, its streams, its deadline, and the record of what it really did."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+from . import wire
+from .spawn import NoFolder, Spawned
+from .streams import EMPTY, OutputStream
+from .watchdog import NEVER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class RunningCommand:
+    """A command from its spawn to its record."""
+
+    def __init__(self, request_id: int, request: wire.ExecRequest, spawned: Spawned, oom_kills: int) -> None:
+        self.request_id = request_id
+        self.slot = request.slot
+        self.pid = spawned.pid
+        self.stdin = spawned.stdin
+        self.input = memoryview(b"")
+        self.input_ended = False
+        self.streams = [
+            OutputStream(spawned.stdout, wire.STDOUT, request.head_bytes, request.tail_bytes),
+            OutputStream(spawned.stderr, wire.STDERR, request.head_bytes, request.tail_bytes),
+        ]
+        self.began_ns = time.monotonic_ns()
+        self.deadline_ns = self.began_ns + request.deadline_ms * 1_000_000 if request.deadline_ms else NEVER
+        self.status: int | None = None
+        self.cause: int | None = None
+        self.oom_kills_before = oom_kills
+        self.cpu_s = 0.0
+        self.max_rss_kib = 0
+        self.pidfd = open_pidfd(spawned.pid)
+
+    def account(self, usage: object) -> None:
+        """Add the use of one reaped process and of what it waited for."""
+        self.cpu_s += usage.ru_utime + usage.ru_stime  # type: ignore[attr-defined]
+        self.max_rss_kib = max(self.max_rss_kib, usage.ru_maxrss)  # type: ignore[attr-defined]
+
+    def take_input(self, data: bytes) -> None:
+        """Take the next piece of input; an empty one is the last."""
+        if data:
+            self.input = memoryview(data)
+        else:
+            self.input_ended = True
+
+    def pass_input(self) -> bool:
+        """Write what the program takes now; return True when the host may send more, False when not yet or ended."""
+        if self.stdin is None:
+            return False
+        try:
+            while self.input:
+                self.input = self.input[os.write(self.stdin, self.input) :]
+        except BlockingIOError:
+            return False
+        except BrokenPipeError:
+            self.input_ended = True
+            self.input = memoryview(b"")
+        if self.input_ended:
+            self.close_input()
+            return False
+        return True
+
+    def close_input(self) -> None:
+        """End the program's input."""
+        if self.stdin is not None:
+            os.close(self.stdin)
+            self.stdin = None
+
+    def drain(self, send_head: Callable[[int, bytes], None]) -> None:
+        """Take all that is left in the pipes."""
+        for stream in self.streams:
+            if stream.handle >= 0:
+                stream.drain(send_head)
+
+    def close(self) -> None:
+        """Close every handle."""
+        self.close_input()
+        for stream in self.streams:
+            if stream.handle >= 0:
+                os.close(stream.handle)
+                stream.handle = -1
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
+
+    def record(self, killed: list[tuple[int, bytes]], oom_kills: int) -> wire.ExitRecord:
+        """Return the record; called once, when nothing of the command is alive."""
+        record = wire.ExitRecord()
+        record.duration_ns = time.monotonic_ns() - self.began_ns
+        record.cpu_us = int(self.cpu_s * 1e6)
+        record.max_rss_kib = self.max_rss_kib
+        out, err = self.streams
+        record.stdout_bytes, record.stdout_sha256 = out.total, out.digest()
+        record.stderr_bytes, record.stderr_sha256 = err.total, err.digest()
+        record.oom_kills = max(0, oom_kills - self.oom_kills_before)
+        record.killed_count = len(killed)
+        record.killed = [b"%d %s" % (pid, name) for pid, name in killed[:64]]
+        self._judge(record)
+        return record
+
+    def _judge(self, record: wire.ExitRecord) -> None:
+        status = self.status
+        exited = status is not None and os.WIFEXITED(status)
+        if self.cause is not None:
+            record.cause = self.cause
+        elif record.oom_kills:
+            record.cause = wire.CAUSE_OOM
+        else:
+            record.cause = wire.CAUSE_EXIT if exited else wire.CAUSE_SIGNAL
+        if status is None:
+            return
+        if exited:
+            record.exit_code = os.WEXITSTATUS(status)
+        else:
+            record.signal = os.WTERMSIG(status)
+
+
+def open_pidfd(pid: int) -> int:
+    """Return a handle that becomes readable when the process ends, or -1 where the kernel or Python has none."""
+    try:
+        return os.pidfd_open(pid)  # type: ignore[attr-defined,no-any-return,unused-ignore]
+    except (AttributeError, OSError):
+        return -1
+
+
+def refusal(error: OSError) -> wire.ExitRecord | None:
+    """Return the record of a program that could not be started, or None when it was not the program's fault."""
+    if isinstance(error, NoFolder):
+        return None
+    record = wire.ExitRecord()
+    record.stdout_sha256 = record.stderr_sha256 = EMPTY
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        record.cause = wire.CAUSE_NOT_FOUND
+    elif error.errno in (errno.EACCES, errno.ENOEXEC, errno.EISDIR, errno.EPERM, errno.E2BIG):
+        record.cause = wire.CAUSE_NOT_EXECUTABLE
+    else:
+        return None
+    return record

@@ -1,0 +1,150 @@
+"""Starting a program as the agent's uid, in the window in which PID 1 is that uid itself.
+
+posix_spawn uses vfork and one exec: 0.4 ms where a fork costs more with every MiB of the parent. A living process of
+the uid could stop the child between vfork and exec, so the caller sweeps the uid first.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+
+from . import files, streams
+from .identity import HOME, Identity
+from .watchdog import Watch
+
+SYSTEM_PATH = (b"/usr/local/sbin", b"/usr/local/bin", b"/usr/sbin", b"/usr/bin", b"/sbin", b"/bin")
+BASE_ENV = {
+    b"PATH": b":".join(SYSTEM_PATH),
+    b"HOME": HOME,
+    b"USER": b"agent",
+    b"LOGNAME": b"agent",
+    b"SHELL": b"/bin/sh",
+    b"LANG": b"C.UTF-8",
+    b"TMPDIR": b"/tmp",
+    b"PYTHONDONTWRITEBYTECODE": b"1",
+}
+IGNORED_BY_PYTHON = (13, 25)  # SIGPIPE and SIGXFSZ: the child gets the default back
+
+
+class NoFolder(OSError):
+    """The working directory cannot be entered."""
+
+
+class Spawned:
+    """A started program: its pid and our ends of its pipes; `stdin` is None when it reads from /dev/null."""
+
+    __slots__ = ("pid", "stderr", "stdin", "stdout")
+
+    def __init__(self, pid: int, stdin: int | None, stdout: int, stderr: int) -> None:
+        self.pid = pid
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+class Spawner:
+    """Starts programs. What it looked up in the read-only system folders it remembers."""
+
+    def __init__(self, identity: Identity, watch: Watch, root: files.Root) -> None:
+        self._identity = identity
+        self._watch = watch
+        self._root = root
+        self._null = os.open("/dev/null", os.O_RDWR)
+        self._home = os.open("/", os.O_PATH | os.O_DIRECTORY)
+        self._score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
+        self._start_score = os.pread(self._score, 16, 0).strip()
+        self._known: dict[bytes, bytes] = {}
+
+    def find(self, name: bytes) -> bytes:
+        """Return the absolute path of a program of the image. Raises OSError ENOENT or EACCES."""
+        known = self._known.get(name)
+        if known is not None:
+            return known
+        if not name or b"/" in name:
+            raise OSError(errno.ENOENT, "not a bare program name")
+        refused = errno.ENOENT
+        for folder in SYSTEM_PATH:
+            path = folder + b"/" + name
+            try:
+                mode = os.stat(path).st_mode
+            except OSError:
+                continue
+            if mode & 0o170000 == 0o100000 and mode & 0o001:
+                self._known[name] = path
+                return path
+            refused = errno.EACCES
+        raise OSError(refused, "no such program in the image")
+
+    def spawn(
+        self, slot: int, argv: list[bytes], cwd: bytes, env: list[bytes], executable: bytes, has_stdin: bool
+    ) -> Spawned:
+        """Start a program. Raises NoFolder, or OSError with the errno of the lookup or the exec."""
+        path = executable or self.find(argv[0])
+        variables = dict(BASE_ENV)
+        for pair in env:
+            name, _, value = pair.partition(b"=")
+            variables[name] = value
+        self._watch.spawn_begins()
+        os.pwrite(self._score, b"1000", 0)
+        self._identity.become(self._identity.uid_of(slot))
+        try:
+            return self._start(path, argv, cwd, variables, has_stdin)
+        finally:
+            self._identity.come_back()
+            os.fchdir(self._home)
+            os.pwrite(self._score, self._start_score, 0)
+            self._watch.spawn_ended()
+
+    def _start(
+        self, path: bytes, argv: list[bytes], cwd: bytes, variables: dict[bytes, bytes], has_stdin: bool
+    ) -> Spawned:
+        # The pipes are made here so that the agent owns them: `> /dev/stderr` opens one anew.
+        try:
+            folder = self._root.open_directory(cwd)
+        except OSError as error:
+            raise NoFolder(error.errno, error.strerror) from None
+        opened = [folder]
+        try:
+            os.fchdir(folder)
+            out_read, out_write = os.pipe()
+            opened += (out_read, out_write)
+            err_read, err_write = os.pipe()
+            opened += (err_read, err_write)
+            in_read, in_write = self._null, None
+            if has_stdin:
+                in_read, in_write = os.pipe()
+                opened += (in_read, in_write)
+            pid = os.posix_spawn(
+                path,
+                argv,
+                variables,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, in_read, 0),
+                    (os.POSIX_SPAWN_DUP2, out_write, 1),
+                    (os.POSIX_SPAWN_DUP2, err_write, 2),
+                ],
+                setsid=True,
+                setsigdef=IGNORED_BY_PYTHON,
+            )
+        except BaseException:
+            for handle in opened:
+                os.close(handle)
+            raise
+        for handle in (folder, out_write, err_write):
+            os.close(handle)
+        if has_stdin:
+            os.close(in_read)
+        for end in (out_read, err_read, in_write):
+            if end is not None:
+                os.set_blocking(end, False)
+        return Spawned(pid, in_write, out_read, err_read)
+
+
+def widen(handle: int) -> None:
+    """Give a pipe the largest buffer that an unprivileged user may ask for; a refusal costs only speed."""
+    try:
+        fcntl.fcntl(handle, streams.F_SETPIPE_SZ, streams.PIPE_BYTES)
+    except OSError:
+        pass

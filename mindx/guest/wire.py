@@ -1,0 +1,306 @@
+"""The framed protocol between host and guest, both sides.
+
+A frame is a 16-byte header (kind, flags, sequence number, request id, payload length; little-endian) and a payload.
+Each side counts its own frames from 0; a gap, a repeat, an unknown kind or a payload over MAX_PAYLOAD ends the session.
+Texts are bytes in the container's own encoding (`os.fsencode`), lists of texts are joined by NUL, which none may hold.
+
+This module is copied into the container: standard library only, Python 3.8 or newer, quick to import.
+"""
+
+from __future__ import annotations
+
+import struct
+
+PROTOCOL = 1
+HEADER = struct.Struct("<BBxxIII")
+MAX_PAYLOAD = 1 << 20
+CHUNK = 256 * 1024
+
+# host to guest
+HELLO = 1  # Settings as texts `key=value`; the guest says nothing before it
+EXEC = 2
+STDIN = 3  # a piece of the command's input; an empty one ends it; sent only after WANT
+CANCEL = 4
+PING = 5
+READ = 6  # ReadRequest
+WRITE = 7  # WriteRequest, its first data behind it; the rest follows as DATA
+LIST = 8
+MKDIR = 9
+REMOVE = 10
+STAT = 11
+PUT = 12  # opens a bulk copy; DATA carries PutRecords, an empty DATA ends it
+MANIFEST = 13
+GOODBYE = 14
+FAREWELL = 15  # the host has all it was owed; the guest may exit
+
+# both ways
+DATA = 20
+
+# guest to host
+READY = 30  # facts as texts `key=value`, for the comparison of asked and effective
+OUT = 31  # flags: STDOUT or STDERR; the stream's head, as it arrives
+TAIL = 32  # flags as OUT; the kept end of a stream that went over its cap, before EXITED
+EXITED = 33  # ExitRecord; the one answer to EXEC
+WANT = 34  # the command can take more input
+DONE = 35  # a file request succeeded; payload by request
+FAILED = 36  # errno and text; the one answer to a request that could not be done
+ENTRIES = 37  # EntryRecords
+PONG = 38
+BYE = 39
+
+STDOUT = 1
+STDERR = 2
+
+CAUSE_EXIT = 0
+CAUSE_SIGNAL = 1
+CAUSE_TIMEOUT = 2
+CAUSE_OOM = 3
+CAUSE_CANCELLED = 4
+CAUSE_NOT_FOUND = 5
+CAUSE_NOT_EXECUTABLE = 6
+
+KIND_FILE = 0
+KIND_DIRECTORY = 1
+KIND_LINK = 2
+KIND_OTHER = 3
+
+
+class WireError(Exception):
+    """The other side broke the protocol."""
+
+
+def frame(kind: int, sequence: int, request_id: int, payload: bytes = b"", flags: int = 0) -> bytes:
+    """Return one frame as bytes; `sequence` wraps at 2**32."""
+    return HEADER.pack(kind, flags, sequence & 0xFFFFFFFF, request_id, len(payload)) + payload
+
+
+class FrameReader:
+    """Cuts a byte stream into frames and checks their sequence."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._expected = 0
+
+    def feed(self, data: bytes) -> list[tuple[int, int, int, bytes]]:
+        """Return the frames that are whole now, as (kind, flags, request id, payload).
+
+        Raises WireError on a gap in the sequence or a payload over MAX_PAYLOAD.
+        """
+        buffer = self._buffer
+        buffer += data
+        frames = []
+        at, end = 0, len(buffer)
+        while end - at >= 16:
+            kind, flags, sequence, request_id, length = HEADER.unpack_from(buffer, at)
+            if length > MAX_PAYLOAD:
+                raise WireError("frame of %d bytes" % length)
+            if end - at - 16 < length:
+                break
+            if sequence != self._expected:
+                raise WireError("frame %d where %d was due" % (sequence, self._expected))
+            self._expected = (sequence + 1) & 0xFFFFFFFF
+            start = at + 16
+            at = start + length
+            frames.append((kind, flags, request_id, bytes(buffer[start:at])))
+        if at:
+            del buffer[:at]
+        return frames
+
+
+def join_texts(texts: list[bytes]) -> bytes:
+    """Return texts as one payload. Raises ValueError if one holds a NUL."""
+    for text in texts:
+        if b"\0" in text:
+            raise ValueError("a NUL byte in %r" % text[:40])
+    return b"\0".join(texts)
+
+
+def split_texts(payload: bytes) -> list[bytes]:
+    """Return the texts of a payload; an empty payload is no text."""
+    return payload.split(b"\0") if payload else []
+
+
+# slot, has stdin, argc, envc, deadline in ms (0: none), head and tail to keep of each stream in bytes
+_EXEC = struct.Struct("<BBHHIQQ")
+
+
+class ExecRequest:
+    """One program to run."""
+
+    __slots__ = ("argv", "cwd", "deadline_ms", "env", "executable", "has_stdin", "head_bytes", "slot", "tail_bytes")
+
+    def __init__(
+        self,
+        argv: list[bytes],
+        cwd: bytes,
+        env: list[bytes],
+        executable: bytes,
+        deadline_ms: int,
+        head_bytes: int,
+        tail_bytes: int,
+        has_stdin: bool,
+        slot: int = 0,
+    ) -> None:
+        self.argv = argv
+        self.cwd = cwd
+        self.env = env
+        self.executable = executable
+        self.deadline_ms = deadline_ms
+        self.head_bytes = head_bytes
+        self.tail_bytes = tail_bytes
+        self.has_stdin = has_stdin
+        self.slot = slot
+
+    def pack(self) -> bytes:
+        """Return the payload. Raises ValueError for a NUL in a text, struct.error for a number out of range."""
+        head = _EXEC.pack(
+            self.slot,
+            self.has_stdin,
+            len(self.argv),
+            len(self.env),
+            self.deadline_ms,
+            self.head_bytes,
+            self.tail_bytes,
+        )
+        return head + join_texts([self.cwd, self.executable, *self.argv, *self.env])
+
+    @classmethod
+    def unpack(cls, payload: bytes) -> ExecRequest:
+        """Return the request of a payload. Raises WireError when the counts do not fit."""
+        slot, has_stdin, argc, envc, deadline_ms, head, tail = _EXEC.unpack_from(payload)
+        texts = payload[_EXEC.size :].split(b"\0")
+        if len(texts) != 2 + argc + envc or not argc:
+            raise WireError("an exec request of %d texts" % len(texts))
+        argv, env = texts[2 : 2 + argc], texts[2 + argc :]
+        return cls(argv, texts[0], env, texts[1], deadline_ms, head, tail, bool(has_stdin), slot)
+
+
+# cause, signal, exit code, wall ns, cpu us, max rss KiB, bytes out, bytes err, digests, oom kills, killed
+_EXIT = struct.Struct("<BBxxiQQQQQ32s32sII")
+
+
+class ExitRecord:
+    """What a command really did. `killed` holds texts `pid name`, at most 64 of `killed_count`."""
+
+    __slots__ = (
+        "cause",
+        "cpu_us",
+        "duration_ns",
+        "exit_code",
+        "killed",
+        "killed_count",
+        "max_rss_kib",
+        "oom_kills",
+        "signal",
+        "stderr_bytes",
+        "stderr_sha256",
+        "stdout_bytes",
+        "stdout_sha256",
+    )
+
+    def __init__(self) -> None:
+        self.cause = CAUSE_EXIT
+        self.signal = 0
+        self.exit_code = -1
+        self.duration_ns = 0
+        self.cpu_us = 0
+        self.max_rss_kib = 0
+        self.stdout_bytes = 0
+        self.stderr_bytes = 0
+        self.stdout_sha256 = b""
+        self.stderr_sha256 = b""
+        self.oom_kills = 0
+        self.killed_count = 0
+        self.killed: list[bytes] = []
+
+    def pack(self) -> bytes:
+        """Return the payload."""
+        return _EXIT.pack(
+            self.cause,
+            self.signal,
+            self.exit_code,
+            self.duration_ns,
+            self.cpu_us,
+            self.max_rss_kib,
+            self.stdout_bytes,
+            self.stderr_bytes,
+            self.stdout_sha256,
+            self.stderr_sha256,
+            self.oom_kills,
+            self.killed_count,
+        ) + join_texts(self.killed)
+
+    @classmethod
+    def unpack(cls, payload: bytes) -> ExitRecord:
+        """Return the record of a payload. Raises WireError when it is too short or its cause unknown."""
+        if len(payload) < _EXIT.size:
+            raise WireError("an exit record of %d bytes" % len(payload))
+        record = cls()
+        (
+            record.cause,
+            record.signal,
+            record.exit_code,
+            record.duration_ns,
+            record.cpu_us,
+            record.max_rss_kib,
+            record.stdout_bytes,
+            record.stderr_bytes,
+            record.stdout_sha256,
+            record.stderr_sha256,
+            record.oom_kills,
+            record.killed_count,
+        ) = _EXIT.unpack_from(payload)
+        if record.cause > CAUSE_NOT_EXECUTABLE:
+            raise WireError("exit cause %d" % record.cause)
+        record.killed = split_texts(payload[_EXIT.size :])
+        return record
+
+
+# kind, mode, size, mtime ns, digest, length of path, length of link target
+_ENTRY = struct.Struct("<BxHQq32sHH")
+
+
+def pack_entry(
+    path: bytes, kind: int, mode: int, size: int, mtime_ns: int = 0, sha256: bytes = b"", target: bytes = b""
+) -> bytes:
+    """Return one EntryRecord; `sha256` is the raw digest or empty."""
+    return _ENTRY.pack(kind, mode, size, mtime_ns, sha256, len(path), len(target)) + path + target
+
+
+def unpack_entries(payload: bytes) -> list[tuple[bytes, int, int, int, int, bytes, bytes]]:
+    """Return (path, kind, mode, size, mtime ns, sha256, target) of each record. Raises WireError on a torn one."""
+    entries = []
+    at, end = 0, len(payload)
+    while at < end:
+        if end - at < _ENTRY.size:
+            raise WireError("a torn entry")
+        kind, mode, size, mtime_ns, sha256, path_length, target_length = _ENTRY.unpack_from(payload, at)
+        at += _ENTRY.size
+        stop = at + path_length + target_length
+        if stop > end or kind > KIND_OTHER:
+            raise WireError("a torn entry")
+        entries.append(
+            (payload[at : at + path_length], kind, mode, size, mtime_ns, sha256, payload[at + path_length : stop])
+        )
+        at = stop
+    return entries
+
+
+READ_REQUEST = struct.Struct("<Q")  # the most bytes to read; the path follows
+WRITE_REQUEST = struct.Struct("<QiH")  # size, mode (-1: keep), length of path; path and first data follow
+PUT_RECORD = struct.Struct("<BxHQHH")  # kind, mode, size, length of path and of target; both and the data follow
+MANIFEST_REQUEST = struct.Struct("<I")  # the most entries
+FILE_END = struct.Struct("<Q32s")  # size and sha256: DONE of READ
+FAILURE = struct.Struct("<i")  # errno; the text follows
+
+
+def pack_failure(errno: int, text: bytes) -> bytes:
+    """Return the payload of FAILED."""
+    return FAILURE.pack(errno) + text[:4096]
+
+
+def unpack_failure(payload: bytes) -> tuple[int, bytes]:
+    """Return errno and text of FAILED. Raises WireError when it is too short."""
+    if len(payload) < 4:
+        raise WireError("a failure of %d bytes" % len(payload))
+    return FAILURE.unpack_from(payload)[0], payload[4:]

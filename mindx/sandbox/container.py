@@ -1,0 +1,173 @@
+"""The container's settings: what is asked of the engine, all of it, in one place.
+
+Each value has its reason in docs/decisions or SECURITY.md; `attest.py` compares what is in force with what is here.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mindx.guest.identity import SLOTS
+from mindx.policy.model import Limits
+from mindx.sandbox.owner import Owner
+
+FIRST_UID, LAST_UID = 10_000, 59_999  # rootless engines map 65,536 ids only
+RUN_BYTES = 256 * 1024
+CAPABILITIES = ("SETUID", "SETGID", "KILL")
+
+# What the engine hides by itself, and what else of the host a container can read there.
+MASKED_PATHS = (
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/cmdline",
+    "/proc/config.gz",
+    "/proc/kallsyms",
+    "/proc/kmsg",
+    "/proc/modules",
+    "/proc/diskstats",
+    "/proc/partitions",
+    "/proc/interrupts",
+    "/proc/zoneinfo",
+    "/proc/pagetypeinfo",
+    "/proc/slabinfo",
+    "/proc/vmallocinfo",
+    "/proc/sysvipc",
+    "/proc/mdstat",
+    "/sys/firmware",
+    "/sys/block",
+    "/sys/bus",
+    "/sys/class",
+    "/sys/dev",
+    "/sys/module",
+    "/sys/kernel",
+    "/sys/devices/virtual/powercap",
+)
+READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSettings:
+    """What one container gets. Sizes in bytes; `cpus` whole CPUs, at most the host's."""
+
+    limits: Limits = field(default_factory=Limits)
+    image: str = "python"
+    policy_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """The uid block and the gid of one session."""
+
+    uid: int
+    gid: int
+
+    @classmethod
+    def draw(cls) -> Ids:
+        """Return a block drawn at random: sessions of one host share kernel limits that count by uid."""
+        uid = FIRST_UID + secrets.randbelow((LAST_UID + 1 - FIRST_UID) // SLOTS) * SLOTS
+        return cls(uid, uid)
+
+
+def pick_cpus(wanted: int, host_cpus: int) -> str:
+    """Return a cpuset of `wanted` CPUs, at most the host's, spread over sessions at random: `3`, `0,5`."""
+    count = max(1, min(wanted, host_cpus))
+    if count == host_cpus:
+        return f"0-{host_cpus - 1}" if host_cpus > 1 else "0"
+    return ",".join(str(cpu) for cpu in sorted(secrets.SystemRandom().sample(range(host_cpus), count)))
+
+
+def labels(session_id: str, owner: Owner, settings: ContainerSettings) -> dict[str, str]:
+    """Return the labels that say whose the container is, so that the owner's death can be proved later."""
+    return {
+        "mindx.session": session_id,
+        "mindx.policy_sha256": settings.policy_sha256,
+        **owner.labels(),
+    }
+
+
+def tmpfs_options(size_bytes: int, inodes: int, ids: Ids, mode: str) -> str:
+    """Return the mount options of a size-limited tmpfs that belongs to the agent and may hold programs that run."""
+    return f"rw,exec,nosuid,nodev,size={size_bytes},nr_inodes={inodes},uid={ids.uid},gid={ids.gid},mode={mode}"
+
+
+def host_config(settings: ContainerSettings, ids: Ids, cpuset: str) -> dict[str, Any]:
+    """Return the engine's HostConfig."""
+    limits = settings.limits
+    return {
+        "NetworkMode": "none",
+        "IpcMode": "private",
+        "CgroupnsMode": "private",
+        "CapDrop": ["ALL"],
+        "CapAdd": list(CAPABILITIES),
+        "Privileged": False,
+        "SecurityOpt": ["no-new-privileges:true"],
+        "ReadonlyRootfs": True,
+        "Tmpfs": {
+            "/workspace": tmpfs_options(limits.workspace_bytes, limits.workspace_inodes, ids, "0770"),
+            "/tmp": tmpfs_options(limits.tmp_bytes, limits.tmp_inodes, ids, "1777"),
+            "/run/mindx": f"rw,noexec,nosuid,nodev,size={RUN_BYTES},nr_inodes=64,mode=0755",
+        },
+        "ShmSize": limits.shm_bytes,
+        "Sysctls": {"kernel.shm_rmid_forced": "1"},
+        "Memory": limits.memory_bytes,
+        "MemorySwap": limits.memory_bytes,
+        "OomKillDisable": False,
+        "OomScoreAdj": 300,
+        "CpusetCpus": cpuset,
+        "CpuShares": 1024,
+        "PidsLimit": limits.pids,
+        "Ulimits": [
+            {"Name": "nofile", "Soft": limits.nofile, "Hard": limits.nofile},
+            {"Name": "core", "Soft": 0, "Hard": 0},
+            {"Name": "memlock", "Soft": 65536, "Hard": 65536},
+            {"Name": "msgqueue", "Soft": 0, "Hard": 0},
+        ],
+        "LogConfig": {"Type": "none", "Config": {}},
+        "RestartPolicy": {"Name": "no"},
+        "AutoRemove": True,
+        "Init": False,
+        "MaskedPaths": list(MASKED_PATHS),
+        "ReadonlyPaths": list(READONLY_PATHS),
+    }
+
+
+def create_request(
+    image_id: str, python: str, name_labels: Mapping[str, str], host: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the body of the engine's create call. Nothing of the caller's environment goes in."""
+    return {
+        "Image": image_id,
+        "Entrypoint": [python, "-I", "-S", "-E", "-B", "/mindx/guest/__main__.py"],
+        "Cmd": [],
+        "User": "0:0",
+        "WorkingDir": "/",
+        "Hostname": "mindx",
+        "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+        "Labels": dict(name_labels),
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "Tty": False,
+        "NetworkDisabled": True,
+        "Healthcheck": {"Test": ["NONE"]},
+        "StopSignal": "SIGKILL",
+        "HostConfig": dict(host),
+    }
+
+
+def host_cpus() -> int:
+    """Return how many CPUs this process may use here; the engine's own count is asked for when it is remote."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
