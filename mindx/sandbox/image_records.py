@@ -1,0 +1,129 @@
+"""What is remembered of the base images that were built here, one JSON file for each name."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mindx.core.folders import state_dir
+from mindx.errors import ImageError
+
+SCHEMA_VERSION = 1
+# More engines than anyone uses from one account; older records go.
+_MAX_RECORDS = 20
+
+
+class PackageVersion(BaseModel):
+    """One package of an image, as the distribution names it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    version: str
+    architecture: str
+
+
+class BaseImage(BaseModel):
+    """One base image in one engine. `host_certificates` counts what was added to the distribution's own set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    image_id: str
+    definition_sha256: str
+    distribution: str
+    built_at: str
+    host_certificates: int
+    packages: tuple[PackageVersion, ...]
+
+
+class _RecordFile(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int
+    images: tuple[BaseImage, ...]
+
+
+def images_dir() -> Path:
+    """Return the folder of the records; it need not exist."""
+    return state_dir() / "images"
+
+
+def check_name(name: str) -> None:
+    """Raise ImageError unless `name` can name an image: it becomes part of paths and of tags."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name):
+        raise ImageError("image_unknown", f"{name!r} is not a name of an image: use a-z, 0-9 and hyphens, as `python`.")
+
+
+def read_records(name: str) -> tuple[BaseImage, ...]:
+    """Return what was built under `name`, the newest first, one for each engine and definition.
+
+    A file that is missing or not understood counts as empty: the image is then built again.
+    """
+    check_name(name)
+    try:
+        text = (images_dir() / f"{name}.json").read_text(encoding="utf-8")
+        return _RecordFile.model_validate_json(text).images
+    except (OSError, UnicodeDecodeError, ValidationError):
+        return ()
+
+
+def add_record(image: BaseImage) -> None:
+    """Put a record in front of the others of its name; call it under `locked(name)`. Raises ImageError."""
+    others = [known for known in read_records(image.name) if known.image_id != image.image_id]
+    write_records(image.name, (image, *others)[:_MAX_RECORDS])
+
+
+def write_records(name: str, images: tuple[BaseImage, ...]) -> None:
+    """Replace the records of a name in one step; call it under `locked(name)`. Raises ImageError."""
+    path = images_dir() / f"{name}.json"
+    content = _RecordFile(schema_version=SCHEMA_VERSION, images=images).model_dump(mode="json")
+    part = path.with_suffix(f".part-{os.getpid()}")
+    try:
+        images_dir().mkdir(parents=True, exist_ok=True)
+        try:
+            part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+@contextmanager
+def locked(name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the one lock of an image among all processes of this user; `waiting` is called when it is taken.
+
+    The lock ends with the process, however it ends. Blocking. Raises ImageError when the folder cannot be used.
+    """
+    check_name(name)
+    path = images_dir() / f"{name}.lock"
+    try:
+        images_dir().mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _unusable(path: Path, error: OSError) -> ImageError:
+    return ImageError(
+        "image_state_unusable",
+        f"cannot keep records of images in {path.parent}: {error.strerror}. "
+        "Make room or give access there, or set MINDX_STATE_DIR to another folder.",
+    )

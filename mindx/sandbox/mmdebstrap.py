@@ -1,0 +1,202 @@
+"""One run of mmdebstrap: the root file system of an image as a tar, from the host's own package sources."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tarfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mindx.errors import ImageError
+from mindx.sandbox.apt_sources import Distribution, Source
+from mindx.sandbox.image_definition import ImageDefinition
+from mindx.sandbox.image_records import PackageVersion
+
+# What the host's apt needs to reach its mirrors; the rest of its configuration is about the host itself.
+_APT_OPTIONS = re.compile(
+    r"Acquire::(?:(?:https?|ftp)(?:::[\w.:-]+)?::(?:Proxy|Proxy-Auto-Detect|CAInfo|CAPath|Verify-Peer|Verify-Host|SslCert"
+    r"|SslKey)|Check-Valid-Until|Check-Date|Max-FutureTime|Retries|ForceIPv4|ForceIPv6) \"[^\"]+\";"
+)
+_KEPT_LINES = 30
+_GRACE_S = 30
+
+
+def build_tar(
+    definition: ImageDefinition,
+    distribution: Distribution,
+    sources: Sequence[Source],
+    certificates: Sequence[str],
+    folder: Path,
+    progress: Callable[[str], None],
+) -> Path:
+    """Write the root file system of `definition` to a tar in `folder` and return its path; blocking.
+
+    `progress` gets each line that mmdebstrap says; when it raises, the build is ended and cleaned up. Raises
+    ImageError: image_no_builder, image_no_space, image_no_rights, image_build_failed.
+    """
+    program = shutil.which("mmdebstrap")
+    if program is None:
+        raise ImageError(
+            "image_no_builder",
+            "cannot build an image: mmdebstrap is not installed. `make engine` installs it.",
+        )
+    # apt reads keys and certificates as another user, and in a user namespace of its own.
+    folder.chmod(0o755)
+    target = folder / "root.tar"
+    command = [
+        program,
+        "--mode=auto",
+        "--format=tar",
+        f"--variant={definition.variant}",
+        f"--include={','.join(definition.packages)}",
+        *[f"--dpkgopt=path-exclude={pattern}" for pattern in definition.exclude],
+        *[f"--dpkgopt=path-include={pattern}" for pattern in definition.include],
+        *[f"--aptopt={option}" for option in _host_apt_options()],
+        *_hooks(definition, _write_files(folder, "host-certificate-{}.crt", certificates)),
+        distribution.codename,
+        str(target),
+        *_mirrors(sources, folder),
+    ]
+    _run(command, progress)
+    return target
+
+
+def read_packages(tar_path: Path) -> tuple[PackageVersion, ...]:
+    """Return the packages that are installed in a root file system, sorted by name. Raises ImageError."""
+    try:
+        with tarfile.open(tar_path, "r:") as archive:
+            for member in archive:
+                if member.name.lstrip("./") == "var/lib/dpkg/status":
+                    content = archive.extractfile(member)
+                    text = content.read().decode("utf-8", "replace") if content else ""
+                    return _parse_status(text)
+    except (OSError, tarfile.TarError) as error:
+        raise ImageError("image_build_failed", f"cannot read the image that was built: {error}") from error
+    raise ImageError("image_build_failed", "the image that was built holds no list of packages. Try again.")
+
+
+def _parse_status(text: str) -> tuple[PackageVersion, ...]:
+    packages = []
+    for stanza in text.split("\n\n"):
+        values = dict(line.split(": ", 1) for line in stanza.splitlines() if re.match(r"[A-Z][\w-]*: ", line))
+        if values.get("Status", "").endswith(" installed"):
+            packages.append(
+                PackageVersion(
+                    name=values.get("Package", ""),
+                    version=values.get("Version", ""),
+                    architecture=values.get("Architecture", ""),
+                )
+            )
+    return tuple(sorted(packages, key=lambda package: package.name))
+
+
+def _hooks(definition: ImageDefinition, certificate_paths: Sequence[Path]) -> list[str]:
+    hooks = [f'--customize-hook=ln -s {target} "$1"{link}' for link, target in definition.links.items()]
+    if certificate_paths:
+        names = " ".join(str(path) for path in certificate_paths)
+        hooks += [
+            f"--customize-hook=copy-in {names} /usr/local/share/ca-certificates/",
+            '--customize-hook=chroot "$1" update-ca-certificates',
+        ]
+    # Neither mirrors nor the host's proxies are the business of what runs in the image.
+    leftovers = ("etc/apt/sources.list", "etc/apt/sources.list.d/*", "etc/apt/apt.conf.d/99mmdebstrap", "var/log/*.log")
+    removed = " ".join(f'"$1"/{name}' for name in leftovers)
+    return [*hooks, f"--customize-hook=rm -rf {removed}"]
+
+
+def _mirrors(sources: Sequence[Source], folder: Path) -> list[str]:
+    lines = []
+    for number, source in enumerate(sources):
+        key_path = _write_files(folder, f"key-{number}-{{}}.asc", [source.inline_key])[0] if source.inline_key else ""
+        lines.append(source.one_line(str(key_path)))
+    return lines
+
+
+def _write_files(folder: Path, pattern: str, texts: Sequence[str]) -> list[Path]:
+    paths = []
+    for number, text in enumerate(texts):
+        path = folder / pattern.format(number)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o644)
+        paths.append(path)
+    return paths
+
+
+def _host_apt_options() -> list[str]:
+    try:
+        dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line for line in dump.splitlines() if _APT_OPTIONS.fullmatch(line)]
+
+
+def _run(command: Sequence[str], progress: Callable[[str], None]) -> None:
+    """Run to the end; a group of its own, so that a Ctrl-C reaches us first and clean-up stays in our hands."""
+    environ = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environ,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    said: deque[str] = deque(maxlen=_KEPT_LINES)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line.rstrip())
+            progress(line.rstrip())
+        status = process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        if process.stdout is not None:
+            process.stdout.close()
+    if status != 0:
+        raise _failure(list(said))
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Ask mmdebstrap to clean up after itself; when it does not within 30 s, end all of it."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.communicate(timeout=_GRACE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _failure(said: Sequence[str]) -> ImageError:
+    text = "\n".join(said)
+    details = {"output": list(said)}
+    if "No space left on device" in text or "not enough free space" in text.lower():
+        place = os.environ.get("TMPDIR", "/tmp")
+        return ImageError(
+            "image_no_space",
+            f"cannot build the image: the disk that holds {place} is full. "
+            "Make room (about 1 GB), or set TMPDIR to a folder on another disk.",
+            details=details,
+        )
+    if re.search(r"unable to pick chroot mode|need to be root|not allowed to unshare|newuidmap|must be root", text):
+        return ImageError(
+            "image_no_rights",
+            "cannot build the image: mmdebstrap needs root here. Run `make engine` or `mindx image build` with sudo.",
+            details=details,
+        )
+    faults = [line for line in said if line.startswith(("E:", "Err:", "W: Failed", "error:"))] or list(said)
+    # apt's last words are mostly a consequence; the first fault is the cause.
+    cause = faults[0] if faults else "it said nothing"
+    return ImageError(
+        "image_build_failed",
+        f"cannot build the image: mmdebstrap failed: {cause}. Check that `apt-get update` works, then try again.",
+        details=details,
+    )
