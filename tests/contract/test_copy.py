@@ -200,8 +200,9 @@ async def fill(sandbox, block: bytes) -> int:
         try:
             await sandbox.write_file(WriteFile(f"/workspace/block{number}", block))
         except FileError as error:
-            assert error.errno == errno.ENOSPC
-            return number
+            if error.errno == errno.ENOSPC:
+                return number
+            raise
     raise AssertionError("the workspace has no limit")
 
 
