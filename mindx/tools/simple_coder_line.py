@@ -1,0 +1,40 @@
+"""A line that a person types (`mindx shell`) as the flat params of a call."""
+
+from __future__ import annotations
+
+import shlex
+
+from mindx.tools.base import CallError, ParamFault
+from mindx.tools.simple_coder_args import COMMANDS
+
+_TAKES_THE_REST = {"write": "content", "env_set": "value"}
+
+
+def parse_line(line: str) -> dict[str, str]:
+    """Return the params for a line: a command and its arguments in the order of its signature.
+
+    `run` takes the rest of the line as its `cmdline`; `write` and `env_set` join the remaining words with a blank.
+    `env_set NAME=VALUE` is understood too. Raises CallError for an open quote, an empty line or a word too many;
+    an unknown command and what is missing are for `validate` to say.
+    """
+    command, _, rest = line.strip().partition(" ")
+    if not command:
+        raise CallError([ParamFault("", "nothing is typed", "`help` lists the commands")])
+    if command == "run":
+        return {"command": command, "cmdline": rest.strip()}
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        raise CallError([ParamFault("", str(error).lower(), "close the quote")]) from None
+    if command not in COMMANDS:
+        return {"command": command}
+    if command == "env_set" and words and "=" in words[0]:
+        words[:1] = words[0].split("=", 1)
+    names = list(COMMANDS[command].model_fields)
+    joined = _TAKES_THE_REST.get(command)
+    if joined is not None and len(words) >= len(names):
+        words[len(names) - 1 :] = [" ".join(words[len(names) - 1 :])]
+    if len(words) > len(names):
+        takes = f"it takes {', '.join(names)}; put a name with blanks in quotes" if names else "it takes no arguments"
+        raise CallError([ParamFault("", f"`{command}` has {len(words)} arguments", takes)])
+    return {"command": command, **dict(zip(names, words, strict=False))}

@@ -1,0 +1,184 @@
+"""From SimpleCoder's calls to Commands, and to the state that follows.
+
+Pure: a whole plan is judged this way before a container exists.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mindx.core.command import (
+    DEFAULT_MAX_OUTPUT_BYTES,
+    DEFAULT_TIMEOUT_S,
+    WORKSPACE,
+    Exec,
+    ListDir,
+    MakeDir,
+    ReadFile,
+    Remove,
+    Stat,
+    WriteFile,
+)
+from mindx.core.plan import did_you_mean
+from mindx.core.quote import quoted
+from mindx.policy.paths import PathRefused, resolve
+from mindx.tools import simple_coder_args as args
+from mindx.tools.base import CallError, Lowered, ParamFault
+from mindx.tools.simple_coder_state import CoderState
+
+MAX_VARIABLES = 256
+AUTONOMOUS_HINT = "start the run with --autonomous if you want this"
+
+
+@dataclass(frozen=True, slots=True)
+class CoderSettings:
+    """`timeout_s` and `max_output_bytes` are for a `run` that names none; None means no deadline.
+
+    `operator` is True only where a person types the commands (`mindx shell`): then toggle_autonomous_mode works.
+    """
+
+    timeout_s: float | None = DEFAULT_TIMEOUT_S
+    max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
+    operator: bool = False
+
+
+def lower_call(call: args.Call, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    """Return the Commands of a call and the state after it. Raises CallError when the state does not allow it."""
+    return _LOWERINGS[type(call)](call, state, settings)
+
+
+def _path(path: str, state: CoderState) -> str:
+    try:
+        return resolve(path, state.cwd)
+    except PathRefused as error:
+        raise CallError([ParamFault(".path", error.message)]) from None
+
+
+def _ls(call: args.Ls, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    return Lowered((ListDir(_path(call.path, state)),), state, ".path")
+
+
+def _cd(call: args.Cd, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    path = _path(call.path, state)
+    return Lowered((Stat(path),), replace(state, cwd=path), ".path")
+
+
+def _read(call: args.Read, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    return Lowered((ReadFile(_path(call.path, state), args.MAX_CONTENT_BYTES),), state, ".path")
+
+
+def _write(call: args.Write, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    path = _path(call.path, state)
+    if path == WORKSPACE or call.path.endswith("/"):
+        raise CallError([ParamFault(".path", f"{quoted(call.path)} is a directory", "name a file in it")])
+    parent = posixpath.dirname(path)
+    write = WriteFile(path, call.content.encode())
+    on_the_way = (MakeDir(parent),) if parent not in (WORKSPACE, state.cwd) else ()
+    return Lowered((*on_the_way, write), state, ".path")
+
+
+def _mkdir(call: args.Mkdir, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    return Lowered((MakeDir(_path(call.path, state)),), state, ".path")
+
+
+def _rm(call: args.Rm, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    path = _path(call.path, state)
+    if not state.autonomous:
+        message = "`rm` needs autonomous mode, which is off"
+        raise CallError([ParamFault(".command", message, AUTONOMOUS_HINT, "denied")])
+    if path == WORKSPACE or f"{state.cwd}/".startswith(f"{path}/"):
+        raise CallError([ParamFault(".path", f"{quoted(call.path)} is a directory; `rm` removes one file")])
+    return Lowered((Remove(path),), state, ".path")
+
+
+def _run(call: args.Run, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    words = call.words
+    timeout_s = call.timeout_seconds if call.timeout_seconds is not None else settings.timeout_s
+    command = Exec(
+        words,
+        cwd=state.cwd,
+        env=state.program_env(),
+        stdin=call.stdin.encode(),
+        timeout_s=timeout_s,
+        max_output_bytes=settings.max_output_bytes,
+        executable=state.executable(words[0]),
+    )
+    return Lowered((command,), state, call.subject)
+
+
+def _create_venv(call: args.CreateVenv, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    path = resolve(call.venv_name, state.cwd)
+    make = Exec(
+        ("python3", "-m", "venv", path),
+        cwd=state.cwd,
+        env=dict(state.env),
+        timeout_s=settings.timeout_s,
+        max_output_bytes=settings.max_output_bytes,
+    )
+    return Lowered((Stat(path), make), state, ".venv_name")
+
+
+def _activate_venv(call: args.ActivateVenv, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    path = resolve(call.venv_name, state.cwd)
+    return Lowered((Stat(f"{path}/bin/python"),), replace(state, venv=path), ".venv_name")
+
+
+def _deactivate_venv(call: args.DeactivateVenv, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    return Lowered((), replace(state, venv=None))
+
+
+def _env_set(call: args.EnvSet, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    if call.name not in state.env and len(state.env) >= MAX_VARIABLES:
+        raise CallError([ParamFault(".name", f"{MAX_VARIABLES} variables are set; no more fit")])
+    return Lowered((), state.with_variable(call.name, call.value))
+
+
+def _env_unset(call: args.EnvUnset, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    return Lowered((), state.with_variable(call.name, None))
+
+
+def _env_list(call: args.EnvList, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    return Lowered((), state)
+
+
+def _toggle(call: args.ToggleAutonomousMode, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    if not settings.operator:
+        message = "autonomous mode is granted by the operator, never by a plan"
+        raise CallError([ParamFault(".command", message, f"remove this step; {AUTONOMOUS_HINT}", "denied")])
+    return Lowered((), replace(state, autonomous=not state.autonomous))
+
+
+def _help(call: args.Help, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+    if call.topic and call.topic not in args.COMMANDS:
+        raise CallError([unknown_command(call.topic, ".topic")])
+    return Lowered((), state)
+
+
+def unknown_command(command: str, path: str = ".command") -> ParamFault:
+    """Return the fault that names the commands, and the one that may have been meant."""
+    near = did_you_mean(command, args.COMMANDS)
+    message = f"unknown command {quoted(command)}"
+    known = f"the commands are {', '.join(sorted(args.COMMANDS))}"
+    return ParamFault(path, f"{message}, {near}" if near else message, known)
+
+
+_LOWERINGS: dict[type[args.Call], Callable[[Any, CoderState, CoderSettings], Lowered[CoderState]]] = {
+    args.Ls: _ls,
+    args.Cd: _cd,
+    args.Read: _read,
+    args.Write: _write,
+    args.Mkdir: _mkdir,
+    args.Rm: _rm,
+    args.Run: _run,
+    args.CreateVenv: _create_venv,
+    args.ActivateVenv: _activate_venv,
+    args.DeactivateVenv: _deactivate_venv,
+    args.EnvSet: _env_set,
+    args.EnvUnset: _env_unset,
+    args.EnvList: _env_list,
+    args.ToggleAutonomousMode: _toggle,
+    args.Help: _help,
+}

@@ -1,0 +1,45 @@
+"""What SimpleCoder remembers between calls, on the host and out of the plan's reach; a Run starts with a clean one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from mindx.core.command import WORKSPACE
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+VENV_PROGRAMS = frozenset({"python", "python3", "pip", "pip3"})
+
+
+@dataclass(frozen=True, slots=True)
+class CoderState:
+    """`cwd` and `venv` (None: the container's own Python) are absolute paths in the container.
+
+    `env` holds what env_set has set. `autonomous` is the operator's grant for what destroys (rm).
+    """
+
+    cwd: str = WORKSPACE
+    venv: str | None = None
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    autonomous: bool = False
+
+    def with_variable(self, name: str, value: str | None) -> CoderState:
+        """Return the state with a variable set, or without it (None)."""
+        env = {**self.env, name: value} if value is not None else {k: v for k, v in self.env.items() if k != name}
+        return replace(self, env=MappingProxyType(env))
+
+    def program_env(self) -> dict[str, str]:
+        """Return the variables for a program: those that are set, and the active virtual environment's."""
+        if self.venv is None:
+            return dict(self.env)
+        return {**self.env, "VIRTUAL_ENV": self.venv, "PATH": f"{self.venv}/bin:{SYSTEM_PATH}"}
+
+    def executable(self, program: str) -> str | None:
+        """Return the file to start instead of the image's own program, or None."""
+        return f"{self.venv}/bin/{program}" if self.venv is not None and program in VENV_PROGRAMS else None
+
+
+def relative(path: str) -> str:
+    """Return an absolute path of the workspace as people read it: `.`, `./api_client`."""
+    return "." + path[len(WORKSPACE) :]

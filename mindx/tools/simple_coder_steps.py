@@ -1,0 +1,228 @@
+"""What SimpleCoder does with the Commands of a call, and the result that it makes of the replies."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mindx.core.observation import Status
+from mindx.core.quote import quoted
+from mindx.core.receipt import ExecResult, ExitCause
+from mindx.errors import FileError
+from mindx.sandbox.base import Entry, Sandbox
+from mindx.tools import simple_coder_args as args
+from mindx.tools.base import Lowered, ToolOutcome
+from mindx.tools.send import send
+from mindx.tools.simple_coder_state import CoderState, relative
+
+LOG = logging.getLogger("tool.SimpleCoder")
+
+Outcome = ToolOutcome[CoderState]
+
+FILE_TROUBLE = {
+    errno.ENOENT: "there is no such file or directory",
+    errno.EISDIR: "that is a directory",
+    errno.ENOTDIR: "that, or something on the way to it, is not a directory",
+    errno.EEXIST: "a file is there already",
+    errno.ELOOP: "that is a link, or leads through one; links are not followed",
+    errno.EFBIG: "the file is larger than the 16 MiB that `read` returns",
+    errno.ENOSPC: "the workspace is full",
+    errno.E2BIG: "the directory has too many names to list",
+    errno.EINVAL: "that is no regular file",
+}
+_NOTHING_RAN = (ExitCause.NOT_FOUND, ExitCause.NOT_EXECUTABLE, ExitCause.POLICY, ExitCause.ENGINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call on its way: the state before it, what it lowered to, the sandbox, and the text of `help`."""
+
+    call: Any
+    state: CoderState
+    lowered: Lowered[CoderState]
+    sandbox: Sandbox
+    describe: Callable[[], str]
+
+    async def send(self, index: int = 0) -> Any:
+        """Send one of the Commands and return its reply."""
+        return await send(self.sandbox, self.lowered.commands[index])
+
+    def success(self, **values: Any) -> Outcome:
+        """Return a success with the next state."""
+        return Outcome(Status.SUCCESS, {"status": "SUCCESS", **values}, self.lowered.state)
+
+    def said(self, message: str) -> Outcome:
+        """Return a success that consists of a message, and log it."""
+        LOG.info("%s", message)
+        return self.success(message=message)
+
+
+async def take(step: Step) -> Outcome:
+    """Take a step. Raises DeniedError, FileError and SandboxError as the sandbox does."""
+    return await _STEPS[type(step.call)](step)
+
+
+def error(state: CoderState, message: str) -> Outcome:
+    """Return an ERROR that leaves the state as it was."""
+    return Outcome(Status.ERROR, {"status": "ERROR", "message": message}, state)
+
+
+async def _ls(step: Step) -> Outcome:
+    entries: list[Entry] = await step.send()
+    rows = sorted((_printable(entry.path.rsplit("/", 1)[-1]), entry.kind == "directory") for entry in entries)
+    return step.success(items=[name + "/" * directory for name, directory in rows])
+
+
+async def _cd(step: Step) -> Outcome:
+    entry: Entry = await step.send()
+    if entry.kind != "directory":
+        why = "links are not followed" if entry.kind == "link" else "only a directory can be entered"
+        return error(step.state, f"{quoted(step.call.path)} is a {entry.kind}; {why}")
+    return step.said(f"Current directory is now: {relative(step.lowered.state.cwd)}")
+
+
+async def _read(step: Step) -> Outcome:
+    data: bytes = await step.send()
+    try:
+        return step.success(content=data.decode())
+    except UnicodeDecodeError:
+        message = "the file is not UTF-8; bytes that are not appear as \\xNN"
+        return step.success(content=data.decode("utf-8", "backslashreplace"), message=message)
+
+
+async def _write(step: Step) -> Outcome:
+    for index in range(len(step.lowered.commands)):
+        await step.send(index)
+    return step.said(f"Wrote {len(step.call.content.encode()):,} bytes to {quoted(step.call.path)}")
+
+
+async def _mkdir(step: Step) -> Outcome:
+    await step.send()
+    return step.said(f"Directory created/ensured at {quoted(step.call.path)}")
+
+
+async def _rm(step: Step) -> Outcome:
+    await step.send()
+    return step.said(f"Removed {quoted(step.call.path)}")
+
+
+async def _run(step: Step) -> Outcome:
+    LOG.info("Executing in '%s': [%s]", relative(step.state.cwd), ", ".join(map(quoted, step.call.words[:20])))
+    return _ran(step.state, await step.send())
+
+
+async def _create_venv(step: Step) -> Outcome:
+    try:
+        await step.send(0)
+        return error(step.state, f"{quoted(step.call.venv_name)} exists already; activate it, or choose another name")
+    except FileError as trouble:
+        if trouble.errno != errno.ENOENT:
+            raise
+    execution: ExecResult = await step.send(1)
+    if not execution.ok:
+        return _ran(step.state, execution)
+    message = f"Virtual environment created at {quoted(step.call.venv_name)}"
+    LOG.info("%s", message)
+    return Outcome(Status.SUCCESS, {"status": "SUCCESS", "message": message}, step.state, execution)
+
+
+async def _activate_venv(step: Step) -> Outcome:
+    name = quoted(step.call.venv_name)
+    try:
+        await step.send()
+    except FileError as trouble:
+        if trouble.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise
+        return error(step.state, f"{name} is no virtual environment here; make one with `create_venv`")
+    return step.said(f"Virtual environment {name} is active")
+
+
+async def _deactivate_venv(step: Step) -> Outcome:
+    return step.said("The container's own Python is in use")
+
+
+async def _env_set(step: Step) -> Outcome:
+    return step.said(f"Variable {quoted(step.call.name)} is set")
+
+
+async def _env_unset(step: Step) -> Outcome:
+    return step.said(f"Variable {quoted(step.call.name)} is not set")
+
+
+async def _env_list(step: Step) -> Outcome:
+    return step.success(items=[f"{name}={value}" for name, value in sorted(step.state.env.items())])
+
+
+async def _toggle(step: Step) -> Outcome:
+    return step.said(f"Autonomous mode is {'on' if step.lowered.state.autonomous else 'off'}")
+
+
+async def _help(step: Step) -> Outcome:
+    topic = step.call.topic
+    return step.success(content=args.COMMANDS[topic].usage() if topic else step.describe())
+
+
+def _ran(state: CoderState, execution: ExecResult) -> Outcome:
+    """Return what became of a program: FAILURE when it ran and did not succeed, ERROR when nothing ran."""
+    cause = execution.exit_cause
+    status = Status.SUCCESS if execution.ok else Status.ERROR if cause in _NOTHING_RAN else Status.FAILURE
+    result = {
+        "status": status.value,
+        "return_code": execution.exit_code,
+        "exit_cause": cause.value,
+        "stdout": execution.stdout_text.strip(),
+        "stderr": execution.stderr_text.strip(),
+    }
+    if execution.truncated:
+        result["truncated"] = True
+    if not execution.ok:
+        result["message"] = _ending(execution)
+    if cause is ExitCause.POLICY:
+        status = Status.DENIED
+    elif cause is ExitCause.CANCELLED:
+        status = Status.CANCELLED
+    return Outcome(status, result, state, execution)
+
+
+def _ending(execution: ExecResult) -> str:
+    """Say how a program ended that did not succeed."""
+    receipt, command = execution.receipt, execution.command
+    program = quoted(command.argv[0])
+    return {
+        ExitCause.EXIT: f"{program} ended with exit code {receipt.exit_code}",
+        ExitCause.SIGNAL: f"{program} was ended by signal {receipt.signal}",
+        ExitCause.TIMEOUT: f"{program} was killed at its deadline of {command.timeout_s or 0:g} s",
+        ExitCause.OOM: f"{program}, or a process of it, was killed for want of memory",
+        ExitCause.CANCELLED: f"{program} was cancelled",
+        ExitCause.NOT_FOUND: f"{program} is not in the sandbox; nothing ran",
+        ExitCause.NOT_EXECUTABLE: f"{program} cannot be started; nothing ran",
+        ExitCause.POLICY: f"{program} was refused by the policy; nothing ran",
+        ExitCause.ENGINE: f"the sandbox broke; whether {program} ran is not known",
+    }[receipt.exit_cause]
+
+
+def _printable(name: str) -> str:
+    """Return a name that is not UTF-8 with \\xNN in place of its surrogate escapes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+_STEPS: dict[type[args.Call], Callable[[Step], Awaitable[Outcome]]] = {
+    args.Ls: _ls,
+    args.Cd: _cd,
+    args.Read: _read,
+    args.Write: _write,
+    args.Mkdir: _mkdir,
+    args.Rm: _rm,
+    args.Run: _run,
+    args.CreateVenv: _create_venv,
+    args.ActivateVenv: _activate_venv,
+    args.DeactivateVenv: _deactivate_venv,
+    args.EnvSet: _env_set,
+    args.EnvUnset: _env_unset,
+    args.EnvList: _env_list,
+    args.ToggleAutonomousMode: _toggle,
+    args.Help: _help,
+}

@@ -1,0 +1,130 @@
+"""Vetting: a whole plan is validated, lowered and judged before a container exists, with every fault at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mindx.core.command import Command
+from mindx.core.fault import Fault
+from mindx.core.plan import EXECUTE_TOOL, Action, ParsedPlan, Plan, thaw
+from mindx.core.quote import quoted
+from mindx.core.verdict import Verdict
+from mindx.tools.base import CallError, Lowered
+from mindx.tools.registry import AnyTool, ToolRegistry
+
+Judge = Callable[[Command], Verdict]
+
+_STRICTNESS = ("allow", "ask", "deny")
+
+
+@dataclass(frozen=True, slots=True)
+class VettedStep:
+    """One action and what would be sent for it. `command` is the tool's command, "" for a THINK and its like.
+
+    `verdict` is the strictest of its Commands' verdicts; None when there is none to judge, or the call is at fault.
+    `faults` are those of this step, warnings included.
+    """
+
+    index: int
+    action_id: str
+    type: str
+    command: str = ""
+    commands: tuple[Command, ...] = ()
+    verdict: Verdict | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VettedPlan:
+    """`plan` may run only when `ok`. `faults` are those of the file, of the calls and of the policy, by line."""
+
+    plan: Plan | None
+    faults: tuple[Fault, ...]
+    steps: tuple[VettedStep, ...]
+
+    @property
+    def invalid(self) -> bool:
+        """True when a fault says that the plan itself is wrong."""
+        return self.plan is None or any(fault.kind == "invalid" for fault in self.faults)
+
+    @property
+    def denied(self) -> bool:
+        """True when the policy, or a missing grant of the operator, stands against a step."""
+        return any(fault.kind == "denied" for fault in self.faults)
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing but warnings was found."""
+        return not self.invalid and not self.denied
+
+
+def vet(parsed: ParsedPlan, registry: ToolRegistry, judge: Judge, autonomous: bool = False) -> VettedPlan:
+    """Walk all actions with the state that each would leave, and judge every Command.
+
+    `judge` is the policy's; `autonomous` is the operator's grant. A step at fault leaves the state as it was.
+    """
+    walk = _Walk(parsed, registry, judge, autonomous)
+    steps = [walk.step(action) for action in parsed.actions]
+    faults = tuple(sorted((*parsed.faults, *walk.faults), key=lambda fault: (fault.line or 0, fault.column or 0)))
+    of_step: dict[str, list[Fault]] = {}
+    for fault in faults:
+        of_step.setdefault(_step_path(fault.path), []).append(fault)
+    with_faults = (replace(step, faults=tuple(of_step.get(f"$[{step.index}]", ()))) for step in steps)
+    return VettedPlan(parsed.plan, faults, tuple(with_faults))
+
+
+def _step_path(path: str) -> str:
+    return path[: path.find("]") + 1]
+
+
+class _Walk:
+    def __init__(self, parsed: ParsedPlan, registry: ToolRegistry, judge: Judge, autonomous: bool) -> None:
+        self.parsed = parsed
+        self.registry = registry
+        self.judge = judge
+        self.autonomous = autonomous
+        self.states: dict[str, Any] = {}
+        self.faults: list[Fault] = []
+
+    def step(self, action: Action) -> VettedStep:
+        if action.type != EXECUTE_TOOL:
+            return VettedStep(action.index, action.action_id, action.type)
+        params = thaw(action.params)
+        tool_id, command = params.pop("tool_id"), params["command"]
+        where = f"$[{action.index}].params"
+        tool = self.registry.find(tool_id)
+        lowered = None
+        if tool is None:
+            message = f"unknown tool {quoted(tool_id)}"
+            self.faults.append(self.parsed.fault(f"{where}.tool_id", message, self.registry.suggest(tool_id)))
+        else:
+            lowered = self.lowered(tool, params, where)
+        if lowered is None:
+            return VettedStep(action.index, action.action_id, action.type, command)
+        verdict = self.verdict(lowered, where)
+        return VettedStep(action.index, action.action_id, action.type, command, lowered.commands, verdict)
+
+    def lowered(self, tool: AnyTool, params: dict[str, Any], where: str) -> Lowered[Any] | None:
+        if tool.tool_id not in self.states:
+            self.states[tool.tool_id] = tool.initial_state(self.autonomous)
+        try:
+            lowered = tool.lower(tool.validate(params), self.states[tool.tool_id])
+        except CallError as error:
+            for fault in error.faults:
+                self.faults.append(self.parsed.fault(where + fault.path, fault.message, fault.suggestion, fault.kind))
+            return None
+        self.states[tool.tool_id] = lowered.state
+        return lowered
+
+    def verdict(self, lowered: Lowered[Any], where: str) -> Verdict | None:
+        verdicts = [self.judge(command) for command in lowered.commands]
+        if not verdicts:
+            return None
+        worst = max(verdicts, key=lambda verdict: _STRICTNESS.index(verdict.decision))
+        if not worst.allowed:
+            asked = " (it needs an approval, and nobody can give one here)" if worst.decision == "ask" else ""
+            message = f"denied by policy rule {worst.rule}: {worst.reason}{asked}"
+            self.faults.append(self.parsed.fault(where + lowered.subject, message, kind="denied"))
+        return worst
