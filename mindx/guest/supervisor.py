@@ -145,7 +145,11 @@ class Supervisor:
         self.identity = Identity(int(asked[b"uid"]), int(asked[b"gid"]))
         self.lease_s = int(asked[b"lease_ms"]) / 1000
         self.identity.settle()
-        root = Root()
+        self.identity.enter()  # root without DAC override may not even look into the agent's folder
+        try:
+            root = Root()
+        finally:
+            self.identity.leave()
         self.spawner = Spawner(self.identity, self.watch, root)
         self.desk = Desk(self.identity, root, self.connection)
         self.connection.send(wire.READY, request_id, wire.join_texts(facts.gather()))

@@ -81,7 +81,7 @@ class FrameReader:
         self._buffer = bytearray()
         self._expected = 0
 
-    def feed(self, data: bytes) -> list[tuple[int, int, int, bytes]]:
+    def feed(self, data: bytes | memoryview) -> list[tuple[int, int, int, bytes]]:
         """Return the frames that are whole now, as (kind, flags, request id, payload).
 
         Raises WireError on a gap in the sequence or a payload over MAX_PAYLOAD.

@@ -152,6 +152,8 @@ class Channel(asyncio.BufferedProtocol):
         if self.error is None:
             said = bytes(self._stderr).decode("utf-8", "backslashreplace").strip()
             details = {"stderr": said} if said else {}
+            if said:
+                message = f"{message} Its last words: {said.splitlines()[-1][:200]}"
             self.error = SandboxLostError(code, message, details=details)
             self._writable.set()
             requests, self._requests = self._requests, {}

@@ -65,9 +65,10 @@ class Execution:
         if kind in (wire.OUT, wire.TAIL):
             self._take_output(kind, flags, payload)
         elif kind == wire.EXITED:
+            result = self._result(wire.ExitRecord.unpack(payload))
             self._channel.end(self.request_id)
             if not self.done.done():
-                self.done.set_result(self._result(wire.ExitRecord.unpack(payload)))
+                self.done.set_result(result)
         elif kind == wire.WANT:
             self._send_stdin()
         elif kind == wire.FAILED:

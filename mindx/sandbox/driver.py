@@ -1,0 +1,85 @@
+"""The driver: the only way a Command reaches a container, and the place where the policy has its say every time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+
+from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
+from mindx.core.receipt import ExecResult
+from mindx.core.verdict import Verdict
+from mindx.errors import DeniedError
+from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
+
+Judge = Callable[[Command], Verdict]
+
+
+class Driver(Sandbox):
+    """A sandbox that asks the policy before each command and raises DeniedError for whatever is not allowed.
+
+    The host's own work (put, fetch and manifest: copy in and copy out) is not the plan's and is not judged.
+    """
+
+    def __init__(self, sandbox: Sandbox, judge: Judge) -> None:
+        self._sandbox = sandbox
+        self._judge = judge
+
+    def _admit(self, command: Command) -> None:
+        verdict = self._judge(command)
+        if not verdict.allowed:
+            details = {"rule": verdict.rule, "decision": verdict.decision}
+            raise DeniedError("denied_by_policy", verdict.reason, details=details)
+
+    async def start(self) -> None:
+        """Start the sandbox."""
+        await self._sandbox.start()
+
+    async def close(self) -> None:
+        """End the sandbox."""
+        await self._sandbox.close()
+
+    async def execute(self, command: Exec, on_output: OutputListener | None = None) -> ExecResult:
+        """Run a program, if the policy allows it."""
+        self._admit(command)
+        return await self._sandbox.execute(command, on_output)
+
+    async def read_file(self, command: ReadFile) -> bytes:
+        """Read a file, if the policy allows it."""
+        self._admit(command)
+        return await self._sandbox.read_file(command)
+
+    async def write_file(self, command: WriteFile) -> None:
+        """Write a file, if the policy allows it."""
+        self._admit(command)
+        await self._sandbox.write_file(command)
+
+    async def list_dir(self, command: ListDir) -> list[Entry]:
+        """List a directory, if the policy allows it."""
+        self._admit(command)
+        return await self._sandbox.list_dir(command)
+
+    async def make_dir(self, command: MakeDir) -> None:
+        """Make a directory, if the policy allows it."""
+        self._admit(command)
+        await self._sandbox.make_dir(command)
+
+    async def remove(self, command: Remove) -> None:
+        """Remove a file, if the policy allows it."""
+        self._admit(command)
+        await self._sandbox.remove(command)
+
+    async def stat(self, command: Stat) -> Entry:
+        """Look at a path, if the policy allows it."""
+        self._admit(command)
+        return await self._sandbox.stat(command)
+
+    async def put(self, items: Iterable[PutItem]) -> None:
+        """Copy in."""
+        await self._sandbox.put(items)
+
+    def fetch(self, path: str, max_bytes: int) -> AsyncIterator[bytes]:
+        """Copy out one file."""
+        return self._sandbox.fetch(path, max_bytes)
+
+    async def manifest(self, max_entries: int = 200_000) -> list[ManifestEntry]:
+        """List the whole workspace with digests."""
+        return await self._sandbox.manifest(max_entries)
