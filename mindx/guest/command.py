@@ -133,11 +133,11 @@ def open_pidfd(pid: int) -> int:
 
 def refusal(error: OSError) -> wire.ExitRecord | None:
     """Return the record of a program that could not be started, or None when it was not the program's fault."""
-    if isinstance(error, NoFolder):
-        return None
     record = wire.ExitRecord()
     record.stdout_sha256 = record.stderr_sha256 = EMPTY
-    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+    if isinstance(error, NoFolder):
+        record.cause = wire.CAUSE_NOT_EXECUTABLE
+    elif error.errno in (errno.ENOENT, errno.ENOTDIR):
         record.cause = wire.CAUSE_NOT_FOUND
     elif error.errno in (errno.EACCES, errno.ENOEXEC, errno.EISDIR, errno.EPERM, errno.E2BIG):
         record.cause = wire.CAUSE_NOT_EXECUTABLE

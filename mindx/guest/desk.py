@@ -152,7 +152,8 @@ class Desk:
         try:
             copy.finish()
         except OSError as error:
-            text = (error.strerror or "").encode() + b": " + copy.path
-            self._connection.send(wire.FAILED, request_id, wire.pack_failure(error.errno or errno.EIO, text))
+            text = (error.strerror or "").encode()
+            where = files.WORKSPACE + b"/" + copy.path
+            self._connection.send(wire.FAILED, request_id, wire.pack_failure(error.errno or errno.EIO, text, where))
         else:
             self._connection.send(wire.DONE, request_id)

@@ -31,7 +31,7 @@ class Root:
         if path != WORKSPACE and not path.startswith(WORKSPACE + b"/"):
             raise fail(errno.EPERM, "outside the workspace")
         parts = path[len(WORKSPACE) + 1 :].split(b"/") if len(path) > len(WORKSPACE) else []
-        if any(part in (b"", b".", b"..") for part in parts):
+        if b"\0" in path or any(part in (b"", b".", b"..") for part in parts):
             raise fail(errno.EINVAL, "not a normalised path")
         return parts
 
@@ -64,7 +64,8 @@ class Root:
         """Make a directory and its missing parents. Raises OSError: EEXIST, ENOTDIR, ELOOP, ENOSPC."""
         handle = os.dup(self._handle)
         try:
-            for part in self._parts(path):
+            parts = self._parts(path)
+            for depth, part in enumerate(parts, 1):
                 try:
                     os.mkdir(part, 0o775, dir_fd=handle)
                 except FileExistsError:
@@ -72,7 +73,9 @@ class Root:
                 try:
                     below = os.open(part, FOLDER, dir_fd=handle)
                 except NotADirectoryError:
-                    raise fail(errno.ELOOP if is_link(part, handle) else errno.EEXIST) from None
+                    if is_link(part, handle):
+                        raise fail(errno.ELOOP) from None
+                    raise fail(errno.EEXIST if depth == len(parts) else errno.ENOTDIR) from None
                 os.close(handle)
                 handle = below
         finally:

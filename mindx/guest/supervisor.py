@@ -15,7 +15,7 @@ from .connection import HIGH_WATER, LOW_WATER, Connection
 from .desk import Desk
 from .files import Root
 from .identity import Identity
-from .spawn import NoFolder, Spawner, widen
+from .spawn import Spawner, widen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,9 +175,9 @@ class Supervisor:
         except OSError as error:
             record = refusal(error)
             if record is None:
-                where = request.cwd if isinstance(error, NoFolder) else request.argv[0]
-                text = os.fsencode(error.strerror or str(error)) + b": " + where
-                self.connection.send(wire.FAILED, request_id, wire.pack_failure(error.errno or errno.EIO, text))
+                text = os.fsencode(error.strerror or str(error))
+                failure = wire.pack_failure(error.errno or errno.EIO, text, request.argv[0])
+                self.connection.send(wire.FAILED, request_id, failure)
             else:
                 self.connection.send(wire.EXITED, request_id, record.pack())
             return

@@ -291,16 +291,17 @@ WRITE_REQUEST = struct.Struct("<QiH")  # size, mode (-1: keep), length of path; 
 PUT_RECORD = struct.Struct("<BxHQHH")  # kind, mode, size, length of path and of target; both and the data follow
 MANIFEST_REQUEST = struct.Struct("<I")  # the most entries
 FILE_END = struct.Struct("<Q32s")  # size and sha256: DONE of READ
-FAILURE = struct.Struct("<i")  # errno; the text follows
+FAILURE = struct.Struct("<i")  # errno; the text and the path follow
 
 
-def pack_failure(errno: int, text: bytes) -> bytes:
-    """Return the payload of FAILED."""
-    return FAILURE.pack(errno) + text[:4096]
+def pack_failure(errno: int, text: bytes, path: bytes = b"") -> bytes:
+    """Return the payload of FAILED; `path` is empty when it is the one that was asked for."""
+    return FAILURE.pack(errno) + text[:4096] + b"\0" + path
 
 
-def unpack_failure(payload: bytes) -> tuple[int, bytes]:
-    """Return errno and text of FAILED. Raises WireError when it is too short."""
-    if len(payload) < 4:
+def unpack_failure(payload: bytes) -> tuple[int, bytes, bytes]:
+    """Return errno, text and path of FAILED. Raises WireError when it is too short."""
+    if len(payload) < 5 or payload.count(b"\0", 4) != 1:
         raise WireError("a failure of %d bytes" % len(payload))
-    return FAILURE.unpack_from(payload)[0], payload[4:]
+    text, _, path = payload[4:].partition(b"\0")
+    return FAILURE.unpack_from(payload)[0], text, path

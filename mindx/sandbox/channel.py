@@ -147,6 +147,12 @@ class Channel(asyncio.BufferedProtocol):
             self.lose("container_gone", "The container ended while the session was open.")
         self.ended.set()
 
+    def drop_requests(self, error: SandboxLostError) -> None:
+        """Give every request that waits this error for an answer."""
+        requests, self._requests = self._requests, {}
+        for request in requests.values():
+            request.lose(error)
+
     def lose(self, code: str, message: str) -> None:
         """End the session: every request that waits, and every later one, gets this error."""
         if self.error is None:
@@ -156,9 +162,7 @@ class Channel(asyncio.BufferedProtocol):
                 message = f"{message} Its last words: {said.splitlines()[-1][:200]}"
             self.error = SandboxLostError(code, message, details=details)
             self._writable.set()
-            requests, self._requests = self._requests, {}
-            for request in requests.values():
-                request.lose(self.error)
+            self.drop_requests(self.error)
         if self._transport is not None:
             self._transport.close()
 
@@ -236,11 +240,11 @@ class Answer:
 
 
 def file_error(payload: bytes, path: str) -> FileError:
-    """Return the error of a FAILED frame."""
-    number, text = wire.unpack_failure(payload)
-    said = text[:200].decode("utf-8", "backslashreplace")
-    reason = said if said and said != os.strerror(number) else os.strerror(number)
-    return FileError("file_failed", f"{path}: {reason}", errno=number, path=path)
+    """Return the error of a FAILED frame, on `path` unless the frame names another."""
+    number, text, named = wire.unpack_failure(payload)
+    where = os.fsdecode(named) if named else path
+    said = text[:200].decode("utf-8", "backslashreplace") or os.strerror(number)
+    return FileError("file_failed", f"{where}: {said}", errno=number, path=where)
 
 
 def bridge(secure: ssl.SSLSocket) -> socket.socket:

@@ -50,15 +50,21 @@ class DockerSandbox(Sandbox):
         self._progress = progress
         self._client: docker.DockerClient | None = None
         self._channel: Channel | None = None
+        self._attached: Any = None
         self._gone: threading.Event | None = None
         self._turn = asyncio.Lock()
         self._heartbeat: asyncio.TimerHandle | None = None
+        self._closing = asyncio.Lock()
+        self._started = False
         self._closed = False
 
     # -- life
 
     async def start(self) -> None:
         """Start the container and compare what is in force with what was asked."""
+        if self._started:
+            raise SandboxError("started_twice", "The session has been started already.")
+        self._started = True
         cpuset = await self._in_thread("start a container", self._create)
         sock = await self._in_thread("attach to the container", self._attach)
         self._channel = await Channel.open(sock)
@@ -135,15 +141,23 @@ class DockerSandbox(Sandbox):
 
     async def close(self) -> None:
         """End the container and wait until the engine has removed it."""
-        if self._closed:
-            return
-        self._closed = True
         with anyio.CancelScope(shield=True):
+            async with self._closing:
+                await self._close()
+
+    async def _close(self) -> None:
+        if not self._closed:
+            self._closed = True
             if self._heartbeat is not None:
                 self._heartbeat.cancel()
+            if self._channel is not None:
+                self._channel.drop_requests(self._closed_error())
             polite = await self._part()
             if self._channel is not None:
                 self._channel.close()
+                await self._channel.ended.wait()
+            if self._attached is not None:
+                self._attached.close()  # it holds the socket open behind asyncio's back
             if self.container_id and not (polite and await self._wait_gone(GONE_WITHIN_S)):
                 await self._in_thread("remove the container", self._remove, closing=True)
             if self._client is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from hashlib import sha256
+from typing import Literal
 
 from mindx.core.command import Exec
 from mindx.core.receipt import EMPTY_SHA256, ExecResult, ExitCause, KilledProcess, Receipt
@@ -23,6 +24,7 @@ CAUSES = {
     wire.CAUSE_NOT_FOUND: ExitCause.NOT_FOUND,
     wire.CAUSE_NOT_EXECUTABLE: ExitCause.NOT_EXECUTABLE,
 }
+STREAMS: tuple[Literal["stdout"], Literal["stderr"]] = ("stdout", "stderr")
 MAX_DEADLINE_MS = 2**32 - 1
 
 
@@ -95,7 +97,7 @@ class Execution:
             return
         self._heads[at].append(payload)
         if self._listen is not None:
-            self._listen("stdout" if at == 0 else "stderr", payload)
+            self._listen(STREAMS[at], payload)
 
     def _send_stdin(self) -> None:
         data = self._command.stdin[self._sent_stdin : self._sent_stdin + wire.CHUNK]
@@ -109,6 +111,8 @@ class Execution:
 
     def _checked(self, at: int, total: int, digest: bytes) -> tuple[bytes, bool]:
         head, tail = b"".join(self._heads[at]), b"".join(self._tails[at])
+        if tail and self._listen is not None and len(head) + len(tail) == total:
+            self._listen(STREAMS[at], tail)
         if total < len(head) + len(tail):
             raise wire.WireError("more output than was counted")
         kept, cut = capped.join(head, tail, total)

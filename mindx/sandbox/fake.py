@@ -20,7 +20,7 @@ from mindx.errors import FileError, SandboxError, SandboxLostError
 from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 from mindx.sandbox.capped import CappedStream
 from mindx.sandbox.fake_programs import PIECE_BYTES, PROGRAMS, Program, ProgramContext, ProgramEnd
-from mindx.sandbox.fake_tree import ENTER, READ, Node, Tree, file_error
+from mindx.sandbox.fake_tree import ENTER, Node, Tree, file_error
 
 DEFAULT_WORKSPACE_BYTES = 256 * 1024 * 1024
 MAX_LIST_ENTRIES = 100_000
@@ -151,8 +151,7 @@ class FakeSandbox(Sandbox):
         def visit(path: str, node: Node) -> None:
             if len(entries) == max_entries:
                 raise file_error(errno.E2BIG, WORKSPACE)
-            readable = node.kind == "file" and node.mode & READ
-            digest = hashlib.sha256(node.data).hexdigest() if readable else ""
+            digest = hashlib.sha256(node.data).hexdigest() if node.kind == "file" else ""
             entries.append(ManifestEntry(path, node.kind, node.mode, node.size, digest, node.target))
 
         self.tree.walk(visit)
