@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Literal
 
@@ -171,7 +172,7 @@ def render_json(document: Any) -> str:
     return json.dumps(document, indent=2, ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"
 
 
-def outcome_of(statuses: tuple[Status, ...] | list[Status]) -> Outcome:
+def outcome_of(statuses: Sequence[Status]) -> Outcome:
     """Return the outcome that the steps' statuses add up to; unknown is never success."""
     seen = set(statuses)
     if Status.CANCELLED in seen:
@@ -180,6 +181,6 @@ def outcome_of(statuses: tuple[Status, ...] | list[Status]) -> Outcome:
         return Outcome.FAILED
     if Status.DENIED in seen:
         return Outcome.DENIED
-    if seen <= {Status.SUCCESS}:
+    if seen == {Status.SUCCESS}:
         return Outcome.COMPLETED
     return Outcome.FAILED

@@ -121,7 +121,7 @@ class RunStore:
     def runs(self) -> Iterator[RunFolder]:
         """Yield every run, the newest first. What is not a run's folder is passed over."""
         try:
-            names = sorted((entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False)))
+            names = sorted(entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False))
         except FileNotFoundError:
             return
         except OSError as error:

@@ -1,0 +1,91 @@
+"""`mindx check`: what is wrong with a plan, and what it would do, without a container."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from mindx.cli.escape import escape_line
+from mindx.cli.options import autonomous_option, json_option, policy_option, read_plan
+from mindx.cli.render import action_label, fault_lines, print_json, styled
+from mindx.core.plan import ParsedPlan
+from mindx.core.run import SCHEMA_VERSION, Outcome, render_json
+from mindx.policy.engine import PolicyEngine
+from mindx.policy.load import LoadedPolicy, load_policy
+from mindx.runtime.vetting import refusal_of, step_faults, tools_for, vet_source
+from mindx.tools.vet import VettedPlan, VettedStep
+
+_COLOURS = {"ok": "green", "invalid": "red", "denied": "yellow"}
+
+
+@click.command(
+    name="check", epilog="\b\nExamples:\n  mindx check plan.json\n  mindx check plan.json --policy read-only --json"
+)
+@click.argument("plan", metavar="PLAN|-")
+@policy_option
+@autonomous_option
+@json_option
+def command(plan: str, policy: str | None, autonomous: bool, as_json: bool) -> int:
+    """Check PLAN (a JSON file, `-` for standard input): its form, and every step against the policy.
+
+    Exit code 0 if it may run, 2 if it is invalid, 3 if it is only denied.
+    """
+    source = read_plan(plan)
+    loaded = load_policy(policy)
+    engine = PolicyEngine(loaded.policy, autonomous=autonomous)
+    parsed, vetted = vet_source(source, engine, tools_for(loaded.policy.limits))
+    refusal = refusal_of(vetted)
+    if as_json:
+        print_json(render_json(_document(vetted, loaded, refusal)))
+    else:
+        _print(parsed, vetted, "<stdin>" if plan == "-" else plan, refusal)
+    return 0 if refusal is None else refusal.exit_code
+
+
+def _verdict(vetted: VettedPlan, step: VettedStep) -> tuple[str, str]:
+    """Return `ok`, `invalid` or `denied`, and why."""
+    faults = step_faults(vetted, step.index)
+    if not faults:
+        return "ok", ""
+    kind = "invalid" if any(fault.kind == "invalid" for fault in faults) else "denied"
+    return kind, "; ".join(fault.message for fault in faults)
+
+
+def _document(vetted: VettedPlan, loaded: LoadedPolicy, refusal: Outcome | None) -> dict[str, Any]:
+    steps = []
+    for step in vetted.steps:
+        verdict, reason = _verdict(vetted, step)
+        steps.append(
+            {
+                "index": step.index,
+                "action_id": step.action_id,
+                "type": step.type,
+                "command": step.command,
+                "verdict": verdict,
+                "reason": reason,
+                "rule": None if step.verdict is None else step.verdict.rule,
+            }
+        )
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ok": refusal is None,
+        "outcome": None if refusal is None else refusal.value,
+        "plan_sha256": None if vetted.plan is None else vetted.plan.sha256,
+        "policy": {"name": loaded.name, "sha256": loaded.sha256},
+        "steps": steps,
+        "faults": [fault.to_dict() for fault in vetted.faults],
+    }
+
+
+def _print(parsed: ParsedPlan, vetted: VettedPlan, name: str, refusal: Outcome | None) -> None:
+    labels = {action.index: action_label(action) for action in parsed.actions}
+    for step in vetted.steps:
+        verdict, reason = _verdict(vetted, step)
+        told = f": {escape_line(reason)}" if reason else ""
+        shown = styled(verdict, _COLOURS[verdict], sys.stdout)
+        click.echo(f"[{step.index + 1}/{len(vetted.steps)}] {labels[step.index]}  {shown}{told}")
+    for line in fault_lines(vetted.faults, name):
+        click.echo(line, err=True)
+    click.echo("The plan may run." if refusal is None else f"The plan may not run: it is {refusal.value}.")

@@ -1,0 +1,116 @@
+"""`mindx run`: a plan in a container, its steps and what it changed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mindx.cli.errors import INTERRUPTED, write_report
+from mindx.cli.interrupt import run_async
+from mindx.cli.options import autonomous_option, json_option, policy_option, read_plan, workspace_option
+from mindx.cli.render import StepPrinter, fault_lines, note, print_json, print_summary
+from mindx.cli.store import run_store
+from mindx.core.run import Outcome, RunResult
+from mindx.policy.load import load_policy
+from mindx.runtime.plan_run import PlanRun
+from mindx.tools.vet import VettedPlan
+
+EPILOG = """\b
+Examples:
+  mindx run plan.json
+  mindx run plan.json --workspace . --apply
+  generate-plan | mindx run - --json
+
+\b
+Nothing is written to --workspace unless --apply is given and the plan completed; see `mindx changes show last`.
+"""
+
+
+@click.command(name="run", epilog=EPILOG)
+@click.argument("plan", metavar="PLAN|-")
+@policy_option
+@workspace_option
+@autonomous_option
+@click.option("--keep-going", is_flag=True, help="Go on after a step that did not succeed.")
+@click.option("--apply", "apply_", is_flag=True, help="Write the changes to --workspace if the plan completed.")
+@json_option
+def command(
+    plan: str,
+    policy: str | None,
+    workspace: Path | None,
+    autonomous: bool,
+    keep_going: bool,
+    apply_: bool,
+    as_json: bool,
+) -> int:
+    """Run PLAN (a JSON file, `-` for standard input) in a container and show what it did."""
+    if apply_ and workspace is None:
+        raise click.UsageError("--apply needs --workspace: there is no folder to write to")
+    source = read_plan(plan)
+    printer: StepPrinter | None = None
+
+    def on_vetted(vetted: VettedPlan) -> None:
+        nonlocal printer
+        for line in fault_lines(vetted.faults, "<stdin>" if plan == "-" else plan):
+            click.echo(line, err=True)
+        printer = StepPrinter(len(vetted.steps))
+
+    run = PlanRun(
+        source,
+        load_policy(policy),
+        run_store(),
+        workspace=workspace,
+        autonomous=autonomous,
+        keep_going=keep_going,
+        on_vetted=on_vetted,
+        on_step=lambda action, observation: printer(action, observation) if printer else None,
+        progress=note if sys.stderr.isatty() else None,
+        on_bug=write_report,
+    )
+    try:
+        run_async(run.run)
+    except KeyboardInterrupt:
+        _show(run.result, as_json)
+        return INTERRUPTED
+    except Exception:
+        _show(run.result, as_json)
+        raise
+    assert run.result is not None
+    _show(run.result, as_json)
+    return _apply(run, workspace) if apply_ and workspace is not None else run.result.outcome.exit_code
+
+
+def _show(result: RunResult | None, as_json: bool) -> None:
+    if result is None:
+        return
+    if as_json:
+        print_json(result.to_json())
+        if result.error is not None:
+            note(f"mindx: {result.error.get('message', '')}")
+    else:
+        print_summary(result)
+
+
+def _apply(run: PlanRun, workspace: Path) -> int:
+    """Write the changes to the workspace, if the plan completed; a conflict is a failure."""
+    assert run.result is not None
+    if run.result.outcome is not Outcome.COMPLETED:
+        note("not applied: the plan did not complete")
+        return run.result.outcome.exit_code
+    from mindx.workspace.apply import apply
+    from mindx.workspace.store import RunFolder
+
+    folder = RunFolder(run.folder.path)
+    baseline = run.session.baseline
+    report = apply(folder.read_changes(), folder, workspace, expected=(baseline.device, baseline.inode))
+    for conflict in report.conflicts:
+        note(f"conflict: {conflict.path}: {conflict.reason}")
+    for skipped in report.skipped:
+        note(f"not applied: {skipped.path}: {skipped.reason}")
+    if not report.ok:
+        note(f"nothing was applied; see `mindx changes show {run.folder.run_id}`")
+        return 1
+    note(f"applied {len(report.applied)} changes to {report.target}")
+    return 0

@@ -1,0 +1,125 @@
+"""A sandbox whose every Command is recorded, with what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from typing import Any, TypeVar
+
+from mindx.core.command import Exec, FileCommand, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
+from mindx.core.receipt import ExecResult
+from mindx.errors import MindxError
+from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
+from mindx.trace.recorder import Recorder
+
+T = TypeVar("T")
+
+
+class RecordedSandbox(Sandbox):
+    """Does what `inner` does and records it: one event for a Command, when it has ended, was refused or broke."""
+
+    def __init__(self, inner: Sandbox, recorder: Recorder) -> None:
+        self._inner = inner
+        self._recorder = recorder
+
+    async def start(self) -> None:
+        """Start the inner sandbox."""
+        await self._inner.start()
+
+    async def close(self) -> None:
+        """Close the inner sandbox."""
+        await self._inner.close()
+
+    async def execute(self, command: Exec, on_output: OutputListener | None = None) -> ExecResult:
+        """Execute and record the Receipt; what was printed is the Observation's to keep."""
+        asked: dict[str, Any] = {"argv": command.argv, "cwd": command.cwd}
+        if command.env:
+            asked["env"] = command.env
+        if command.executable:
+            asked["executable"] = command.executable
+        if command.stdin:
+            asked["stdin_bytes"] = len(command.stdin)
+        try:
+            result = await self._inner.execute(command, on_output)
+        except (Exception, asyncio.CancelledError) as error:
+            self._recorder.record("exec", **asked, error=_error(error))
+            raise
+        receipt = result.receipt
+        self._recorder.record(
+            "exec",
+            **asked,
+            exit_cause=receipt.exit_cause.value,
+            exit_code=receipt.exit_code,
+            signal=receipt.signal,
+            duration_s=round(receipt.duration_s, 6),
+            cpu_s=round(receipt.cpu_s, 6),
+            max_rss_bytes=receipt.max_rss_bytes,
+            oom_kills=receipt.oom_kills,
+            stdout_bytes=receipt.stdout_bytes,
+            stdout_sha256=receipt.stdout_sha256,
+            stderr_bytes=receipt.stderr_bytes,
+            stderr_sha256=receipt.stderr_sha256,
+            killed=[process.name for process in receipt.killed],
+            killed_count=receipt.killed_count,
+        )
+        return result
+
+    async def read_file(self, command: ReadFile) -> bytes:
+        """Read and record the size."""
+        data = await self._file("read_file", command, self._inner.read_file(command))
+        self._recorder.record("read_file", path=command.path, bytes=len(data))
+        return data
+
+    async def write_file(self, command: WriteFile) -> None:
+        """Write and record the size."""
+        await self._file("write_file", command, self._inner.write_file(command))
+        self._recorder.record("write_file", path=command.path, bytes=len(command.data))
+
+    async def list_dir(self, command: ListDir) -> list[Entry]:
+        """List and record the number of names."""
+        entries = await self._file("list_dir", command, self._inner.list_dir(command))
+        self._recorder.record("list_dir", path=command.path, entries=len(entries))
+        return entries
+
+    async def make_dir(self, command: MakeDir) -> None:
+        """Make and record it."""
+        await self._file("make_dir", command, self._inner.make_dir(command))
+        self._recorder.record("make_dir", path=command.path)
+
+    async def remove(self, command: Remove) -> None:
+        """Remove and record it."""
+        await self._file("remove", command, self._inner.remove(command))
+        self._recorder.record("remove", path=command.path)
+
+    async def stat(self, command: Stat) -> Entry:
+        """Look and record it."""
+        entry = await self._file("stat", command, self._inner.stat(command))
+        self._recorder.record("stat", path=command.path, entry=entry.kind)
+        return entry
+
+    async def put(self, items: Iterable[PutItem]) -> None:
+        """Copy in; the caller records what."""
+        await self._inner.put(items)
+
+    def fetch(self, path: str, max_bytes: int) -> AsyncIterator[bytes]:
+        """Copy out; the caller records what."""
+        return self._inner.fetch(path, max_bytes)
+
+    async def manifest(self, max_entries: int = 200_000) -> list[ManifestEntry]:
+        """Return the inner sandbox's manifest."""
+        return await self._inner.manifest(max_entries)
+
+    async def _file(self, kind: str, command: FileCommand, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except (Exception, asyncio.CancelledError) as error:
+            self._recorder.record(kind, path=command.path, error=_error(error))
+            raise
+
+
+def _error(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, MindxError):
+        return {"code": error.code, "message": error.message}
+    if isinstance(error, asyncio.CancelledError):
+        return {"code": "cancelled", "message": "the caller gave up"}
+    return {"code": "bug", "message": type(error).__name__}

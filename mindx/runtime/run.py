@@ -1,0 +1,201 @@
+"""One Run: a Reasoner's walk in a session of its own, recorded, and told in one document however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from mindx.core.observation import Observation, Status
+from mindx.core.plan import Action
+from mindx.core.run import Outcome, PolicyRecord, RunResult, StepRecord, TraceHead, outcome_of
+from mindx.errors import DeniedError, InputError, MindxError, StateError
+from mindx.policy.load import LoadedPolicy
+from mindx.runtime.change_records import collect_changes
+from mindx.runtime.dispatcher import ActionHandler, Dispatcher
+from mindx.runtime.loop import Loop, Reasoner, StepListener
+from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
+from mindx.runtime.session import Session
+from mindx.trace.recorder import Recorder, utc_now
+from mindx.trace.run_folder import RunFolder, RunStore
+
+# How long an interrupted run may take to bring its changes home; the user waits.
+CANCELLED_GRACE_S = 20.0
+
+
+class Run(ABC):
+    """One Run, used once. `result` is there as soon as it has ended, however it ended.
+
+    `on_step` is told of each action's beginning and end, `progress` of what takes time, `on_bug` of an exception that
+    no tool should raise, with the run's folder. `open_sandbox` is for tests. Raises StateError when the run's folder
+    cannot be made.
+    """
+
+    def __init__(
+        self,
+        policy: LoadedPolicy,
+        store: RunStore,
+        *,
+        workspace: Path | None = None,
+        autonomous: bool = False,
+        open_sandbox: SandboxFactory = docker_sandbox,
+        on_step: StepListener | None = None,
+        progress: Callable[[str], None] | None = None,
+        on_bug: Callable[[Exception, Path], None] | None = None,
+    ) -> None:
+        self.policy = policy
+        self.folder: RunFolder = store.create()
+        self.result: RunResult | None = None
+        self.recorder = Recorder(self.folder.trace_path)
+        self.session = Session(
+            policy, workspace, autonomous=autonomous, recorder=self.recorder, open_sandbox=open_sandbox
+        )
+        self._on_step = on_step or (lambda action, observation: None)
+        self._progress = progress or (lambda text: None)
+        self._on_bug = on_bug or (lambda error, folder: None)
+        self._started_at = utc_now()
+        self._began = time.monotonic()
+        self._known: dict[str, Any] = {}  # what the result will hold
+        self._error: MindxError | None = None
+        self.recorder.record(
+            "run_started",
+            run_id=self.folder.run_id,
+            policy={"name": policy.name, "sha256": policy.sha256, "source": policy.source},
+            image=policy.policy.image,
+            workspace=None if workspace is None else str(workspace),
+            autonomous=autonomous,
+        )
+
+    async def run(self) -> RunResult:
+        """Run it and return the result, which also lies in the folder.
+
+        A broken sandbox or engine is a result (error), as is a bad workspace (invalid). Raises CancelledError when
+        the caller gave up, and StateError when the record cannot be written; `result` is set all the same.
+        """
+        outcome = Outcome.ERROR
+        try:
+            outcome = await self._walk()
+        except asyncio.CancelledError:
+            outcome = Outcome.CANCELLED
+            raise
+        except MindxError as error:
+            self._error = error
+            outcome = outcome_of_error(error)
+        finally:
+            self._finish(outcome)
+        assert self.result is not None
+        return self.result
+
+    @abstractmethod
+    async def _walk(self) -> Outcome:
+        """Do what this kind of Run does, by `_in_session`."""
+
+    def _outcome(self, statuses: Sequence[Status]) -> Outcome:
+        return outcome_of(statuses)
+
+    async def _in_session(
+        self,
+        reasoner: Reasoner,
+        handler: Callable[[Session], ActionHandler],
+        planned: Sequence[Action] = (),
+    ) -> Outcome:
+        """Open the session, loop, collect the changes and close; `planned` actions not reached become SKIPPED."""
+        session = self.session
+        loop: Loop | None = None
+        try:
+            await session.open(self._progress)
+            baseline = session.baseline
+            self.recorder.record("session_started", workspace=baseline.folder, entries=len(baseline.entries))
+            loop = Loop(reasoner, Dispatcher(handler(session), self._record_bug), self._record_step)
+            return await self._loop(loop)
+        finally:
+            done = [] if loop is None else [step_record(step.action, step.observation) for step in loop.steps]
+            self._known["steps"] = (*done, *map(_skipped, planned[len(done) :]))
+            with anyio.CancelScope(shield=True):
+                await session.close()
+
+    async def _loop(self, loop: Loop) -> Outcome:
+        limit_s = self.policy.policy.limits.session_timeout_s
+        try:
+            with anyio.move_on_after(limit_s) as clock:
+                await loop.run()
+        except asyncio.CancelledError:
+            with anyio.move_on_after(CANCELLED_GRACE_S, shield=True):
+                await self._collect()
+            raise
+        await self._collect()
+        reached = "session_timeout" if clock.cancelled_caught else self.session.limit_reached
+        if reached:
+            self.recorder.record("limit_reached", limit=reached)
+            return Outcome.PARTIAL
+        return self._outcome([step.observation.status for step in loop.steps])
+
+    async def _collect(self) -> None:
+        self._progress("collecting the changes")
+        changes = await collect_changes(self.session, self.folder)
+        self._known["changes"] = changes
+        self.recorder.record("changes", count=len(changes), changes=[change.model_dump() for change in changes])
+
+    def _finish(self, outcome: Outcome) -> None:
+        """Close the trace and write the result, whatever happened before. Raises StateError when that fails."""
+        failed: StateError | None = None
+        try:
+            error = None if self._error is None else self._error.to_dict()
+            self.recorder.record("run_finished", outcome=outcome.value, error=error)
+        except StateError as record_error:
+            failed = record_error
+        try:
+            self.recorder.close()
+        except StateError as close_error:
+            failed = failed or close_error
+        if failed is not None:
+            outcome, self._error = Outcome.ERROR, self._error or failed
+        self.result = self._document(outcome)
+        self.folder.write("result.json", self.result.to_json().encode("ascii"))
+        if failed is not None:
+            raise failed
+
+    def _document(self, outcome: Outcome) -> RunResult:
+        return RunResult(
+            run_id=self.folder.run_id,
+            outcome=outcome,
+            policy=PolicyRecord(name=self.policy.name, sha256=self.policy.sha256),
+            started_at=self._started_at,
+            duration_s=round(time.monotonic() - self._began, 6),
+            error=None if self._error is None else self._error.to_dict(),
+            trace=str(self.folder.trace_path),
+            trace_head=TraceHead(events=self.recorder.events, sha256=self.recorder.head),
+            **self._known,
+        )
+
+    def _record_step(self, action: Action, observation: Observation | None) -> None:
+        if observation is None:
+            self.recorder.record("action_started", action_id=action.action_id, type=action.type, params=action.params)
+        else:
+            self.recorder.record("observation", **step_record(action, observation).model_dump(mode="json"))
+        self._on_step(action, observation)
+
+    def _record_bug(self, action: Action, error: Exception) -> None:
+        self._on_bug(error, self.folder.path)
+        self.recorder.record("bug", action_id=action.action_id, error=type(error).__name__)
+
+
+def step_record(action: Action, observation: Observation) -> StepRecord:
+    """Return the record of one step."""
+    return StepRecord.of(action.index, action.type, str(action.params.get("command", "")), observation)
+
+
+def outcome_of_error(error: MindxError) -> Outcome:
+    """Return the outcome of a run that an error ended."""
+    if isinstance(error, InputError):
+        return Outcome.INVALID
+    return Outcome.DENIED if isinstance(error, DeniedError) else Outcome.ERROR
+
+
+def _skipped(action: Action) -> StepRecord:
+    return step_record(action, Observation(action.action_id, Status.SKIPPED, "not reached"))

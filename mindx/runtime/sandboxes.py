@@ -1,0 +1,21 @@
+"""Where a Session's sandbox comes from: the policy's image and limits become one container's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mindx.policy.load import LoadedPolicy
+from mindx.sandbox.base import Sandbox
+
+Progress = Callable[[str], None]
+SandboxFactory = Callable[[LoadedPolicy, Progress], Sandbox]
+
+
+def docker_sandbox(loaded: LoadedPolicy, progress: Progress) -> Sandbox:
+    """Return a sandbox of the real engine, not started yet."""
+    # The SDK costs a tenth of a second to import: whoever is refused before a container pays nothing.
+    from mindx.sandbox.container import ContainerSettings
+    from mindx.sandbox.docker import DockerSandbox
+
+    settings = ContainerSettings(loaded.policy.limits, loaded.policy.image, loaded.sha256)
+    return DockerSandbox(settings, progress)

@@ -1,0 +1,51 @@
+"""Vetting a plan's text by a policy, before anything is started."""
+
+from __future__ import annotations
+
+from mindx.core.fault import Fault
+from mindx.core.observation import Observation, Status
+from mindx.core.plan import ParsedPlan, parse_plan
+from mindx.core.run import Outcome, StepRecord
+from mindx.policy.engine import PolicyEngine
+from mindx.policy.model import Limits
+from mindx.tools.registry import ToolRegistry
+from mindx.tools.simple_coder import SimpleCoder
+from mindx.tools.simple_coder_lower import CoderSettings
+from mindx.tools.vet import VettedPlan, vet
+
+
+def tools_for(limits: Limits, *, operator: bool = False) -> ToolRegistry:
+    """Return the tools, with the policy's deadline and output cap; `operator` True where a person types."""
+    return ToolRegistry([SimpleCoder(CoderSettings(limits.command_timeout_s, limits.output_bytes, operator))])
+
+
+def vet_source(source: bytes, engine: PolicyEngine, tools: ToolRegistry) -> tuple[ParsedPlan, VettedPlan]:
+    """Read a plan and judge all of it. Never raises for what the plan holds."""
+    parsed = parse_plan(source)
+    return parsed, vet(parsed, tools, engine.judge, engine.autonomous)
+
+
+def refusal_of(vetted: VettedPlan) -> Outcome | None:
+    """Return the outcome of a plan that may not run (invalid before denied), or None."""
+    if vetted.invalid:
+        return Outcome.INVALID
+    return Outcome.DENIED if vetted.denied else None
+
+
+def step_faults(vetted: VettedPlan, index: int) -> list[Fault]:
+    """Return what stands against one step, without warnings."""
+    own = f"$[{index}]"
+    return [f for f in vetted.faults if f.kind != "warning" and (f.path == own or f.path.startswith(own + "."))]
+
+
+def refused_steps(vetted: VettedPlan) -> tuple[StepRecord, ...]:
+    """Return the steps of a plan that may not run: ERROR or DENIED where there is a fault, the others SKIPPED."""
+    steps = []
+    for step in vetted.steps:
+        faults = step_faults(vetted, step.index)
+        message = "; ".join(fault.message for fault in faults) or "not reached: the plan may not run"
+        status = Status.SKIPPED
+        if faults:
+            status = Status.ERROR if any(fault.kind == "invalid" for fault in faults) else Status.DENIED
+        steps.append(StepRecord.of(step.index, step.type, step.command, Observation(step.action_id, status, message)))
+    return tuple(steps)
