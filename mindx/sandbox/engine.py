@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -65,6 +66,11 @@ def _connect_named(host: str, environ: Mapping[str, str]) -> docker.DockerClient
 def _open(base_url: str, doing: str, settings: Mapping[str, object]) -> docker.DockerClient:
     """Connect; the SDK asks for the version at once and settles on the engine's own."""
     try:
+        if base_url.startswith("unix://"):
+            # The SDK leaves its socket open when there is nobody to connect to.
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(REQUEST_TIMEOUT_S)
+                probe.connect(base_url.removeprefix("unix://"))
         return docker.DockerClient(
             base_url=base_url, timeout=REQUEST_TIMEOUT_S, max_pool_size=MAX_POOL_SIZE, **settings
         )
