@@ -7,10 +7,9 @@ the uid could stop the child between vfork and exec, so the caller sweeps the ui
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 
-from . import files, streams
+from . import files
 from .identity import HOME, Identity
 from .watchdog import Watch
 
@@ -140,11 +139,3 @@ class Spawner:
             if end is not None:
                 os.set_blocking(end, False)
         return Spawned(pid, in_write, out_read, err_read)
-
-
-def widen(handle: int) -> None:
-    """Give a pipe the largest buffer that an unprivileged user may ask for; a refusal costs only speed."""
-    try:
-        fcntl.fcntl(handle, streams.F_SETPIPE_SZ, streams.PIPE_BYTES)
-    except OSError:
-        pass

@@ -15,7 +15,8 @@ from .connection import HIGH_WATER, LOW_WATER, Connection
 from .desk import Desk
 from .files import Root
 from .identity import Identity
-from .spawn import Spawner, widen
+from .spawn import Spawner
+from .streams import widen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -96,12 +96,30 @@ def hash_file(name: bytes, folder: int, mode: int) -> Iterator[bytes]:
 class Level:
     """One open directory of a walk and the subdirectories that are still to be entered."""
 
-    __slots__ = ("handle", "prefix", "waiting")
+    __slots__ = ("handle", "mode", "prefix", "waiting")
 
-    def __init__(self, handle: int, prefix: bytes) -> None:
+    def __init__(self, handle: int, prefix: bytes, mode: int = -1) -> None:
         self.handle = handle
         self.prefix = prefix
+        self.mode = mode  # to be given back at the end; -1: nothing was lent
         self.waiting: list[tuple[bytes, int]] = []
+
+    @classmethod
+    def below(cls, level: Level, name: bytes, mode: int) -> Level:
+        """Enter a directory; without the right to read and search it, lend that until `close`. Raises OSError."""
+        lent = mode & 0o500 != 0o500
+        if lent:
+            os.chmod(name, mode | 0o700, dir_fd=level.handle)
+        handle = os.open(name, files.FOLDER, dir_fd=level.handle)
+        return cls(handle, level.prefix + name + b"/", mode if lent else -1)
+
+    def close(self) -> None:
+        """Give the mode back and let go."""
+        try:
+            if self.mode >= 0:
+                os.fchmod(self.handle, self.mode)
+        finally:
+            os.close(self.handle)
 
 
 class Manifest:
@@ -119,19 +137,18 @@ class Manifest:
             while self._levels:
                 level = self._levels[-1]
                 if not level.waiting:
-                    os.close(self._levels.pop().handle)
+                    self._levels.pop().close()
                     continue
                 name, mode = level.waiting.pop()
                 try:
-                    handle = open_as_owner(name, level.handle, files.FOLDER, mode)
+                    below = Level.below(level, name, mode)
                 except OSError:
                     continue
-                below = Level(handle, level.prefix + name + b"/")
                 self._levels.append(below)
                 yield from self._scan(below)
         finally:
             for level in self._levels:
-                os.close(level.handle)
+                level.close()
 
     def _scan(self, level: Level) -> Iterator[bytes]:
         batch: list[bytes] = []

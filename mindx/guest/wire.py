@@ -48,6 +48,7 @@ ENTRIES = 37  # EntryRecords
 PONG = 38
 BYE = 39
 
+FLOWING = frozenset((DATA, OUT, TAIL))
 STDOUT = 1
 STDERR = 2
 
@@ -80,31 +81,54 @@ class FrameReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._expected = 0
+        self._flowing: tuple[int, int, int] | None = None  # kind, flags and id of a payload that passes in pieces
+        self._left = 0
 
     def feed(self, data: bytes | memoryview) -> list[tuple[int, int, int, bytes]]:
-        """Return the frames that are whole now, as (kind, flags, request id, payload).
+        """Return what is complete now, as (kind, flags, request id, payload).
 
+        The payload of a kind in FLOWING comes in as many pieces as it arrives in, so that bulk is copied once.
         Raises WireError on a gap in the sequence or a payload over MAX_PAYLOAD.
         """
-        buffer = self._buffer
-        buffer += data
         frames = []
-        at, end = 0, len(buffer)
-        while end - at >= 16:
-            kind, flags, sequence, request_id, length = HEADER.unpack_from(buffer, at)
+        view = memoryview(data)
+        while view or self._buffer:
+            if self._left:
+                piece = bytes(view[: self._left])
+                if not piece:
+                    break
+                view = view[len(piece) :]
+                self._left -= len(piece)
+                kind, flags, request_id = self._flowing  # type: ignore[misc]
+                frames.append((kind, flags, request_id, piece))
+                continue
+            view = self._fill(view, HEADER.size)
+            if len(self._buffer) < HEADER.size:
+                break
+            kind, flags, sequence, request_id, length = HEADER.unpack_from(self._buffer)
             if length > MAX_PAYLOAD:
                 raise WireError("frame of %d bytes" % length)
-            if end - at - 16 < length:
+            flows = kind in FLOWING and length
+            view = self._fill(view, HEADER.size if flows else HEADER.size + length)
+            if not flows and len(self._buffer) < HEADER.size + length:
                 break
             if sequence != self._expected:
                 raise WireError("frame %d where %d was due" % (sequence, self._expected))
             self._expected = (sequence + 1) & 0xFFFFFFFF
-            start = at + 16
-            at = start + length
-            frames.append((kind, flags, request_id, bytes(buffer[start:at])))
-        if at:
-            del buffer[:at]
+            if flows:
+                self._flowing, self._left = (kind, flags, request_id), length
+            else:
+                frames.append((kind, flags, request_id, bytes(memoryview(self._buffer)[HEADER.size :])))
+            self._buffer = bytearray()
         return frames
+
+    def _fill(self, view: memoryview, size: int) -> memoryview:
+        """Bring the buffer up to `size` bytes, as far as there are any, and return the rest."""
+        need = size - len(self._buffer)
+        if need <= 0:
+            return view
+        self._buffer += view[:need]
+        return view[need:]
 
 
 def join_texts(texts: list[bytes]) -> bytes:

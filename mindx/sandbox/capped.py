@@ -1,18 +1,20 @@
 """Capped output: what is kept of a stream that may be longer than its cap, for the real sandbox and the fake alike.
 
-The first three quarters of the cap and the last quarter are kept; what lies between is counted, and a marker line
-says how much it was. The marker comes on top of the cap.
+The first three quarters of the cap and the last quarter (1 MiB at most) are kept; what lies between is counted, and a
+marker line says how much it was. The marker comes on top of the cap.
 """
 
 from __future__ import annotations
 
 import hashlib
 
+MAX_TAIL_BYTES = 1024 * 1024  # the guest holds it in the container's memory
+
 
 def split_cap(max_bytes: int) -> tuple[int, int]:
     """Return how many bytes of head and of tail are kept under a cap of `max_bytes`."""
-    head = max_bytes * 3 // 4
-    return head, max_bytes - head
+    tail = min(max_bytes - max_bytes * 3 // 4, MAX_TAIL_BYTES)
+    return max_bytes - tail, tail
 
 
 def marker(left_out: int) -> bytes:

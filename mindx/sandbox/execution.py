@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
 from mindx.core.command import Exec
 from mindx.core.receipt import EMPTY_SHA256, ExecResult, ExitCause, KilledProcess, Receipt
@@ -24,7 +24,7 @@ CAUSES = {
     wire.CAUSE_NOT_FOUND: ExitCause.NOT_FOUND,
     wire.CAUSE_NOT_EXECUTABLE: ExitCause.NOT_EXECUTABLE,
 }
-STREAMS: tuple[Literal["stdout"], Literal["stderr"]] = ("stdout", "stderr")
+EMPTY = bytes.fromhex(EMPTY_SHA256)
 MAX_DEADLINE_MS = 2**32 - 1
 
 
@@ -51,9 +51,7 @@ class Execution:
         self._channel = channel
         self._command = command
         self._listen = on_output
-        self._heads: tuple[list[bytes], list[bytes]] = ([], [])
-        self._tails: tuple[list[bytes], list[bytes]] = ([], [])
-        self._kept = [0, 0]
+        self._streams = (Kept("stdout"), Kept("stderr"))
         self._sent_stdin = 0
         self.done: asyncio.Future[ExecResult] = asyncio.get_running_loop().create_future()
         request = request_of(command).pack()
@@ -88,16 +86,11 @@ class Execution:
     def _take_output(self, kind: int, flags: int, payload: bytes) -> None:
         if flags not in (wire.STDOUT, wire.STDERR):
             raise wire.WireError(f"output of stream {flags}")
-        at = flags - 1
-        self._kept[at] += len(payload)
-        if self._kept[at] > self._command.max_output_bytes:
+        stream = self._streams[flags - 1]
+        if stream.take(payload, kind == wire.TAIL) > self._command.max_output_bytes:
             raise wire.WireError("more output than was asked for")
-        if kind == wire.TAIL:
-            self._tails[at].append(payload)
-            return
-        self._heads[at].append(payload)
-        if self._listen is not None:
-            self._listen(STREAMS[at], payload)
+        if self._listen is not None and kind == wire.OUT:
+            self._listen(stream.name, payload)
 
     def _send_stdin(self) -> None:
         data = self._command.stdin[self._sent_stdin : self._sent_stdin + wire.CHUNK]
@@ -105,22 +98,50 @@ class Execution:
         self._channel.send(wire.STDIN, self.request_id, data)
 
     def _result(self, record: wire.ExitRecord) -> ExecResult:
-        stdout, stdout_cut = self._checked(0, record.stdout_bytes, record.stdout_sha256)
-        stderr, stderr_cut = self._checked(1, record.stderr_bytes, record.stderr_sha256)
+        stdout, stdout_cut = self._checked(self._streams[0], record.stdout_bytes, record.stdout_sha256)
+        stderr, stderr_cut = self._checked(self._streams[1], record.stderr_bytes, record.stderr_sha256)
         return ExecResult(self._command, receipt_of(record), stdout, stderr, stdout_cut, stderr_cut)
 
-    def _checked(self, at: int, total: int, digest: bytes) -> tuple[bytes, bool]:
-        head, tail = b"".join(self._heads[at]), b"".join(self._tails[at])
-        if tail and self._listen is not None and len(head) + len(tail) == total:
-            self._listen(STREAMS[at], tail)
-        if total < len(head) + len(tail):
+    def _checked(self, stream: Kept, total: int, digest: bytes) -> tuple[bytes, bool]:
+        if total > stream.kept_bytes:
+            if stream.kept_bytes < self._command.max_output_bytes:
+                raise wire.WireError("output is missing below the cap")
+            return capped.join(b"".join(stream.head), b"".join(stream.tail), total)
+        if total < stream.kept_bytes:
             raise wire.WireError("more output than was counted")
-        kept, cut = capped.join(head, tail, total)
-        if not cut and (sha256(kept).digest() if kept else bytes.fromhex(EMPTY_SHA256)) != digest:
+        if stream.digest() != digest:
             raise wire.WireError("output that does not match its digest")
-        if cut and self._kept[at] < self._command.max_output_bytes:
-            raise wire.WireError("output is missing below the cap")
-        return kept, cut
+        if self._listen is not None:
+            for piece in stream.tail:
+                self._listen(stream.name, piece)
+        return b"".join(stream.head + stream.tail), False
+
+
+class Kept:
+    """What has arrived of one stream, hashed while it is warm in the cache."""
+
+    __slots__ = ("_hash", "head", "kept_bytes", "name", "tail")
+
+    def __init__(self, name: Literal["stdout", "stderr"]) -> None:
+        self.name = name
+        self.head: list[bytes] = []
+        self.tail: list[bytes] = []
+        self.kept_bytes = 0
+        self._hash: Any = None
+
+    def take(self, piece: bytes, is_tail: bool) -> int:
+        """Take a piece and return how many bytes are kept now."""
+        (self.tail if is_tail else self.head).append(piece)
+        self.kept_bytes += len(piece)
+        if self._hash is None:
+            self._hash = sha256(piece)
+        else:
+            self._hash.update(piece)
+        return self.kept_bytes
+
+    def digest(self) -> bytes:
+        """Return the raw SHA-256 of all that was taken."""
+        return EMPTY if self._hash is None else self._hash.digest()
 
 
 def receipt_of(record: wire.ExitRecord) -> Receipt:

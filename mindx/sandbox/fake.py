@@ -23,6 +23,7 @@ from mindx.sandbox.fake_programs import PIECE_BYTES, PROGRAMS, Program, ProgramC
 from mindx.sandbox.fake_tree import ENTER, Node, Tree, file_error
 
 DEFAULT_WORKSPACE_BYTES = 256 * 1024 * 1024
+DEFAULT_WORKSPACE_INODES = 65_536
 MAX_LIST_ENTRIES = 100_000
 FIXED_ENV: Mapping[str, str] = MappingProxyType(
     {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp/home", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -36,13 +37,17 @@ class FakeSandbox(Sandbox):
     `programs` are added to the built-in ones (fake_programs.PROGRAMS) and win over them: each is a coroutine
     function that takes a ProgramContext and returns an exit code, or raises ProgramEnd. An exception of any other
     kind is a fault of the program and goes on to the caller of `execute`.
-    `workspace_bytes` is the size of the workspace. `commands` lists every Command that arrived, oldest first.
+    `workspace_bytes` and `workspace_inodes` limit the workspace, as a policy's limits do. `commands` lists every
+    Command that arrived, oldest first.
     """
 
     def __init__(
-        self, programs: Mapping[str, Program] | None = None, workspace_bytes: int = DEFAULT_WORKSPACE_BYTES
+        self,
+        programs: Mapping[str, Program] | None = None,
+        workspace_bytes: int = DEFAULT_WORKSPACE_BYTES,
+        workspace_inodes: int = DEFAULT_WORKSPACE_INODES,
     ) -> None:
-        self.tree = Tree(workspace_bytes)
+        self.tree = Tree(workspace_bytes, workspace_inodes)
         self.commands: list[Command] = []
         self._programs = {**PROGRAMS, **(programs or {})}
         self._started = False

@@ -123,6 +123,13 @@ async def printenv(ctx: ProgramContext) -> int:
     return 0 if all(name in ctx.env for name in names) else 1
 
 
+async def chmod(ctx: ProgramContext) -> int:
+    """Give files an octal mode."""
+    for name in ctx.argv[2:]:
+        ctx.fs.look(ctx.resolve(name), follow=True).mode = int(ctx.argv[1], 8)
+    return 0
+
+
 async def yes(ctx: ProgramContext) -> int:
     """Write the same line until it is killed."""
     line = " ".join(ctx.argv[1:] or ("y",)).encode("utf-8", "surrogateescape") + b"\n"
@@ -142,6 +149,7 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
         "sleep": sleep,
         "pwd": pwd,
         "printenv": printenv,
+        "chmod": chmod,
         "yes": yes,
     }
 )

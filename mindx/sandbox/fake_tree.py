@@ -48,17 +48,18 @@ class Node:
 
 
 class Tree:
-    """Directories, files and links below `/`; the workspace holds at most `workspace_bytes` bytes.
+    """Directories, files and links below `/`; the workspace holds at most `workspace_bytes` and `workspace_inodes`.
 
     Every method takes absolute paths and raises FileError. None follows a link, unless `follow` says so:
     file commands never do, programs (`cat`) do.
     """
 
-    def __init__(self, workspace_bytes: int) -> None:
+    def __init__(self, workspace_bytes: int, workspace_inodes: int) -> None:
         self.root = Node("directory", 0o755)
         self.root.children["tmp"] = Node("directory", 0o777)
         self.root.children[WORKSPACE[1:]] = Node("directory", 0o770)
         self._free_bytes = workspace_bytes
+        self._free_inodes = workspace_inodes - 1  # the workspace itself is one
 
     def look(self, path: str, follow: bool = False) -> Node:
         """Return what stands at `path`; a link at its end is returned as a link unless `follow`."""
@@ -121,6 +122,7 @@ class Tree:
         del parent.children[name]
         if _in_workspace(path):
             self._free_bytes += node.pages_bytes
+            self._free_inodes += 1
 
     def children(self, path: str) -> list[tuple[str, Node]]:
         """Return a directory's names, sorted: ENOTDIR, ELOOP at a link, EACCES."""
@@ -132,12 +134,13 @@ class Tree:
         return sorted(node.children.items())
 
     def walk(self, visit: Callable[[str, Node], None]) -> None:
-        """Call `visit` with the path (relative to the workspace) and node of all that the workspace holds."""
+        """Call `visit` with the path (relative to the workspace) and node of all that the workspace holds.
+
+        Modes hide nothing: who owns a file can always give itself the right back.
+        """
         pending = [("", self.look(WORKSPACE))]
         while pending:
             prefix, directory = pending.pop()
-            if not directory.mode & READ or not directory.mode & ENTER:
-                continue
             for name, node in directory.children.items():
                 visit(prefix + name, node)
                 if node.kind == "directory":
@@ -149,10 +152,11 @@ class Tree:
             raise file_error(errno.EACCES, path)
         if _in_workspace(path):
             # Old and new content exist side by side until the rename.
-            if node.pages_bytes > self._free_bytes:
+            if node.pages_bytes > self._free_bytes or not self._free_inodes:
                 raise file_error(errno.ENOSPC, path)
             old = parent.children.get(name)
             self._free_bytes += (old.pages_bytes if old else 0) - node.pages_bytes
+            self._free_inodes -= 0 if old else 1
         parent.children[name] = node
         parent.mtime_s = node.mtime_s
 

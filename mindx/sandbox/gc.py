@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import docker
 import docker.errors
+
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.owner import Owner
 
