@@ -12,18 +12,23 @@ import pytest
 
 from mindx.core.command import WORKSPACE, Exec, MakeDir
 from mindx.errors import FileError
+from mindx.policy.model import Limits
 from mindx.sandbox.base import Sandbox
+from mindx.sandbox.container import ContainerSettings
+from mindx.sandbox.docker import DockerSandbox
 from mindx.sandbox.fake import FakeSandbox
 from mindx.sandbox.fake_tree import Node
 
+WORKSPACE_BYTES = 64 * 1024 * 1024
+WORKSPACE_INODES = 8192
 _numbers = itertools.count(1)
 
 
 class FakeBackend:
     """Sandboxes in memory."""
 
-    def make(self) -> Sandbox:
-        return FakeSandbox()
+    def make(self, workspace_bytes: int = WORKSPACE_BYTES, workspace_inodes: int = WORKSPACE_INODES) -> Sandbox:
+        return FakeSandbox(workspace_bytes=workspace_bytes, workspace_inodes=workspace_inodes)
 
     async def make_fifo(self, sandbox: Sandbox, path: str) -> None:
         """Put something there that is no file, directory or link; no command of the contract can."""
@@ -35,10 +40,9 @@ class FakeBackend:
 class DockerBackend:
     """Real containers."""
 
-    def make(self) -> Sandbox:
-        from mindx.sandbox.docker import DockerSandbox  # here, so that the fake's part runs without an engine
-
-        return DockerSandbox()
+    def make(self, workspace_bytes: int = WORKSPACE_BYTES, workspace_inodes: int = WORKSPACE_INODES) -> Sandbox:
+        limits = Limits(workspace=workspace_bytes, workspace_inodes=workspace_inodes)
+        return DockerSandbox(ContainerSettings(limits))
 
     async def make_fifo(self, sandbox: Sandbox, path: str) -> None:
         result = await sandbox.execute(Exec(("mkfifo", path)))
@@ -48,14 +52,12 @@ class DockerBackend:
 Backend = FakeBackend | DockerBackend
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module", params=["fake", "docker"])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    return FakeBackend() if request.param == "fake" else DockerBackend()
+    if request.param == "fake":
+        return FakeBackend()
+    request.getfixturevalue("derived_image")  # built once, and outside of any test's own time
+    return DockerBackend()
 
 
 @pytest.fixture(scope="module")

@@ -208,8 +208,18 @@ async def fill(sandbox, block: bytes) -> int:
     raise AssertionError("the workspace has no limit")
 
 
+async def test_a_directory_that_took_its_own_right_away_hides_nothing(sandbox, folder):
+    await sandbox.put([PutItem(f"{folder.name}/d", "directory", 0o700), file_item(f"{folder.name}/d/a", b"1")])
+    await sandbox.execute(Exec(("chmod", "0", folder / "d")))
+    found = await entries_below(sandbox, folder)
+    assert set(found) == {"d", "d/a"}
+    assert found["d"].mode == 0, "looking must not change it"
+    assert found["d/a"].sha256 == hashlib.sha256(b"1").hexdigest()
+    await sandbox.execute(Exec(("chmod", "700", folder / "d")))
+
+
 async def test_a_full_workspace_is_an_error_and_stays_usable(backend, refusal):
-    block = bytes(24 * MIB)
+    block = bytes(12 * MIB)
     async with backend.make() as sandbox:
         await sandbox.write_file(WriteFile("/workspace/first", b"kept"))
         blocks = await fill(sandbox, block)
@@ -230,3 +240,27 @@ async def test_a_full_workspace_is_an_error_and_stays_usable(backend, refusal):
         await sandbox.remove(Remove("/workspace/block0"))
         await sandbox.write_file(WriteFile("/workspace/after", b"fits"))
         assert await sandbox.read_file(ReadFile("/workspace/after")) == b"fits"
+
+
+async def test_a_workspace_without_inodes_is_full_too(backend, refusal):
+    async with backend.make(workspace_inodes=64) as sandbox:
+        items = [PutItem(f"d{number}", "directory", 0o755) for number in range(64)]
+        with pytest.raises(FileError) as full:
+            await sandbox.put(items)
+        assert full.value.errno == errno.ENOSPC
+        assert str(full.value.filename).endswith("/d63")
+        assert await refusal(sandbox.make_dir(MakeDir("/workspace/more"))) == "ENOSPC"
+        assert await refusal(sandbox.write_file(WriteFile("/workspace/more", b""))) == "ENOSPC"
+        assert (await sandbox.execute(Exec(("echo", "alive")))).stdout == b"alive\n"
+        assert len(await sandbox.manifest()) == 63
+
+
+async def test_a_list_of_too_many_names_is_refused(backend, refusal):
+    async with backend.make(workspace_bytes=4 * MIB, workspace_inodes=110_000) as sandbox:
+        await sandbox.put(PutItem(f"n{number}", "file", 0o644) for number in range(100_000))
+        assert len(await sandbox.list_dir(ListDir("/workspace"))) == 100_000
+        await sandbox.write_file(WriteFile("/workspace/one-more", b""))
+        assert await refusal(sandbox.list_dir(ListDir("/workspace"))) == "E2BIG"
+        assert len(await sandbox.manifest()) == 100_001
+        assert await refusal(sandbox.manifest(max_entries=100_000)) == "E2BIG"
+        assert (await sandbox.execute(Exec(("true",)))).ok
