@@ -14,11 +14,12 @@ T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_async(work: Callable[[], Coroutine[Any, Any, T]], on_ctrl_c: Callable[[], bool] | None = None) -> T:
     """Run the work in a loop of its own and return its result. Raises KeyboardInterrupt when a signal ended it.
 
     Ctrl-C, SIGTERM or SIGHUP cancels the work, which cleans up and writes its result; a second one ends the process
-    at once: then the container notices that its stream has closed, and ends by itself.
+    at once: then the container notices that its stream has closed, and ends by itself. `on_ctrl_c`, if given, may
+    take a Ctrl-C for itself and return True.
     """
     interrupted = False
 
@@ -27,8 +28,10 @@ def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         assert task is not None
         loop = asyncio.get_running_loop()
 
-        def on_signal() -> None:
+        def on_signal(number: signal.Signals) -> None:
             nonlocal interrupted
+            if number is signal.SIGINT and on_ctrl_c is not None and on_ctrl_c():
+                return
             if interrupted:
                 os._exit(INTERRUPTED)
             interrupted = True
@@ -37,7 +40,7 @@ def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, on_signal)
+                loop.add_signal_handler(number, on_signal, number)
         return await work()
 
     try:

@@ -89,21 +89,28 @@ class Session:
         program can read. `timeout_s` in seconds, None the policy's command_timeout. `on_output` gets each piece of
         output as it comes. Raises DeniedError, and SandboxError when the sandbox is broken or the session is closed.
         """
-        sandbox = self._sandbox
-        if sandbox is None:
-            sandbox = self.sandbox
+        sandbox = self._sandbox or self.sandbox
+        return await sandbox.execute(self.command(argv, cwd=cwd, env=env, stdin=stdin, timeout_s=timeout_s), on_output)
+
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | str | None = None,
+        timeout_s: float | None = None,
+    ) -> Exec:
+        """Return the Command that `run` would send, with the policy's deadline and output cap."""
         if isinstance(argv, str):
             raise TypeError("argv is a list of words, such as ['ls', '-l']")
-        return await sandbox.execute(
-            Exec(
-                tuple(argv),
-                WORKSPACE if cwd is None else workspace_path(cwd),
-                _NO_ENV if env is None else env,
-                b"" if stdin is None else stdin.encode() if isinstance(stdin, str) else stdin,
-                self._timeout_s if timeout_s is None else timeout_s,
-                self._max_output_bytes,
-            ),
-            on_output,
+        return Exec(
+            tuple(argv),
+            WORKSPACE if cwd is None else workspace_path(cwd),
+            _NO_ENV if env is None else env,
+            b"" if stdin is None else stdin.encode() if isinstance(stdin, str) else stdin,
+            self._timeout_s if timeout_s is None else timeout_s,
+            self._max_output_bytes,
         )
 
     async def read(self, path: str) -> bytes:

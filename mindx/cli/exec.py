@@ -1,0 +1,192 @@
+"""`mindx exec`: one program in a container, with its own streams and exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import select
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mindx.cli.errors import EXEC_DENIED, EXEC_FAILED, INTERRUPTED, say
+from mindx.cli.interrupt import run_async
+from mindx.cli.live import LiveOutput
+from mindx.cli.options import autonomous_option, json_option, policy_option, workspace_option
+from mindx.cli.render import note, print_json
+from mindx.core.command import Exec
+from mindx.core.output import encode_output, plain_text
+from mindx.core.receipt import ExecResult, ExitCause
+from mindx.core.run import SCHEMA_VERSION, render_json
+from mindx.errors import DeniedError, InputError
+from mindx.runtime.session import Session
+
+MAX_STDIN_BYTES = 64 * 1024 * 1024
+STDIN_NOTICE_S = 3.0
+TIMED_OUT = 124
+NOT_FOUND = 127
+
+EPILOG = """\b
+Examples:
+  mindx exec -- python3 -c 'print(6 * 7)'
+  mindx exec --workspace . --timeout 10 -- git log --oneline
+  echo hello | mindx exec -- tr a-z A-Z
+
+\b
+Exit codes: the program's own; 124 deadline; 125 mindx itself failed; 126 denied by policy or not
+executable; 127 not found; 128 + n ended by signal n; 130 interrupted. The workspace is a copy and
+is thrown away; use `mindx run` to keep changes.
+"""
+
+
+@click.command(name="exec", epilog=EPILOG)
+@click.argument("argv", nargs=-1, required=True, metavar="-- ARGV...")
+@policy_option
+@workspace_option
+@autonomous_option
+@click.option("--image", metavar="NAME", help="Use this image instead of the policy's.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Deadline."
+)
+@click.option("--cwd", metavar="PATH", help="Where to start, a path in the workspace.")
+@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable; may be repeated.")
+@click.option("--no-stdin", is_flag=True, help="Do not read standard input.")
+@click.option("--raw", is_flag=True, help="Pass every byte on, also to a terminal or a CI log.")
+@json_option
+def command(
+    argv: tuple[str, ...],
+    policy: str | None,
+    workspace: Path | None,
+    autonomous: bool,
+    image: str | None,
+    timeout_s: float | None,
+    cwd: str | None,
+    variables: tuple[str, ...],
+    no_stdin: bool,
+    raw: bool,
+    as_json: bool,
+) -> int:
+    """Run one program in a container, without a shell, and exit with its code."""
+    session = Session(policy, workspace, image, autonomous=autonomous)
+    wanted = session.command(argv, cwd=cwd, env=dict(map(_pair, variables)), timeout_s=timeout_s)
+    verdict = session.engine.judge(wanted)
+    if not verdict.allowed:  # before standard input is read and a container started
+        raise DeniedError("denied_by_policy", verdict.reason, details={"rule": verdict.rule})
+    wanted = dataclasses.replace(wanted, stdin=b"" if no_stdin else read_stdin())
+    result = run_async(lambda: _execute(session, wanted, None if as_json else raw))
+    if as_json:
+        print_json(render_json(document_of(result)))
+    _explain(result, as_json)
+    return exit_code_of(result)
+
+
+async def _execute(session: Session, wanted: Exec, raw: bool | None) -> ExecResult:
+    """Run it in a session of its own; `raw` None keeps the output for the document."""
+    async with session:
+        if raw is None:
+            return await session.sandbox.execute(wanted)
+        live = LiveOutput(raw=raw)
+        try:
+            result = await session.sandbox.execute(wanted, live)
+        except asyncio.CancelledError:
+            if live.broken is not None:
+                raise live.broken from None
+            raise
+        await live.finish()
+        return result
+
+
+def exit_code_of(result: ExecResult) -> int:
+    """Return what `mindx exec` exits with. Unknown is never 0."""
+    cause, receipt = result.exit_cause, result.receipt
+    if cause is ExitCause.EXIT and receipt.exit_code is not None:
+        return receipt.exit_code
+    if cause is ExitCause.OOM:
+        return receipt.exit_code or 128 + 9
+    if cause is ExitCause.SIGNAL and receipt.signal is not None:
+        return 128 + receipt.signal
+    return {
+        ExitCause.TIMEOUT: TIMED_OUT,
+        ExitCause.CANCELLED: INTERRUPTED,
+        ExitCause.NOT_FOUND: NOT_FOUND,
+        ExitCause.NOT_EXECUTABLE: EXEC_DENIED,
+        ExitCause.POLICY: EXEC_DENIED,
+    }.get(cause, EXEC_FAILED)
+
+
+def document_of(result: ExecResult) -> dict[str, Any]:
+    """Return the document of `exec --json`."""
+    receipt = result.receipt
+    stdout, stdout_encoding = encode_output(result.stdout)
+    stderr, stderr_encoding = encode_output(result.stderr)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "argv": [plain_text(word) for word in result.argv],
+        "exit_code": receipt.exit_code,
+        "exit_cause": receipt.exit_cause.value,
+        "signal": receipt.signal,
+        "stdout": stdout,
+        "stderr": stderr,
+        "stdout_encoding": stdout_encoding,
+        "stderr_encoding": stderr_encoding,
+        "stdout_bytes": receipt.stdout_bytes,
+        "stderr_bytes": receipt.stderr_bytes,
+        "truncated": result.truncated,
+        "duration_s": round(receipt.duration_s, 6),
+        "cpu_s": round(receipt.cpu_s, 6),
+        "max_rss_bytes": receipt.max_rss_bytes,
+        "oom_kills": receipt.oom_kills,
+        "killed_count": receipt.killed_count,
+    }
+
+
+def read_stdin() -> bytes:
+    """Return all of standard input when it is a pipe, a socket or a file; nothing from a terminal or a device.
+
+    Raises InputError when it is too large.
+    """
+    if sys.stdin is None:
+        return b""
+    try:
+        handle = sys.stdin.fileno()
+        mode = os.fstat(handle).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
+            return b""
+        if not select.select([handle], [], [], STDIN_NOTICE_S)[0]:
+            note("waiting for standard input to end; give --no-stdin or < /dev/null if there is none")
+        data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+    except (OSError, ValueError):
+        return b""
+    if len(data) > MAX_STDIN_BYTES:
+        raise InputError(
+            "stdin_too_big", f"standard input is larger than {MAX_STDIN_BYTES // 1024**2} MiB; use --workspace"
+        )
+    return data
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--env")
+    return name, value
+
+
+def _explain(result: ExecResult, as_json: bool) -> None:
+    """Say on stderr what the exit code alone does not."""
+    name = result.argv[0]
+    texts = {
+        ExitCause.TIMEOUT: f"the deadline of {result.command.timeout_s:g} s was reached; all of it was killed",
+        ExitCause.OOM: "the container's memory was used up",
+        ExitCause.NOT_FOUND: f"{name}: there is no such program in the container",
+        ExitCause.NOT_EXECUTABLE: f"{name}: it cannot be executed",
+        ExitCause.ENGINE: "the sandbox broke; what ran is not known",
+    }
+    if result.exit_cause in texts:
+        say(texts[result.exit_cause])
+    if result.truncated and not as_json:
+        kept = result.command.max_output_bytes
+        say(f"only {kept} bytes of each stream were kept; raise limits.output in the policy")

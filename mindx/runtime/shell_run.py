@@ -1,0 +1,102 @@
+"""The Run of a person who types: each line is an Action of the one loop, judged and recorded alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from mindx.core.observation import Observation, Status
+from mindx.core.plan import EXECUTE_TOOL, Action
+from mindx.core.run import Outcome
+from mindx.policy.load import LoadedPolicy
+from mindx.runtime.actions import PlanActions
+from mindx.runtime.loop import Act, Decision, Finish
+from mindx.runtime.run import Run
+from mindx.runtime.session import Session
+from mindx.runtime.vetting import tools_for
+from mindx.tools.base import CallError
+from mindx.tools.simple_coder_line import parse_line
+from mindx.tools.simple_coder_state import CoderState
+from mindx.trace.run_folder import RunStore
+
+TOOL_ID = "simple_coder"
+ReadLine = Callable[[CoderState], Awaitable["str | None"]]
+
+
+class ShellRun(Run):
+    """One Run of typed lines. `read_line` is given the state and returns a line, or None at the end.
+
+    `on_refused` is told why a line is no call. The other arguments are Run's. Whoever types is the operator: then
+    `toggle_autonomous_mode` grants what destroys, if the policy leaves that to the operator.
+    """
+
+    def __init__(
+        self,
+        read_line: ReadLine,
+        policy: LoadedPolicy,
+        store: RunStore,
+        *,
+        on_refused: Callable[[str], None] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(policy, store, **options)
+        self._read_line = read_line
+        self._on_refused = on_refused or (lambda text: None)
+        self._actions: PlanActions | None = None
+        self._running: asyncio.Task[Observation] | None = None
+        self._typed = 0
+
+    def interrupt(self) -> bool:
+        """Cancel the command that is under way, not the shell; return False when there is none."""
+        if self._running is None or self._running.done():
+            return False
+        return self._running.cancel()
+
+    async def decide(self, observations: Sequence[Observation]) -> Decision:
+        """Return the next typed line as an Action."""
+        while True:
+            line = await self._read_line(self._state())
+            if line is None or line.strip() in ("exit", "quit"):
+                return Finish("the shell was left")
+            if not line.strip():
+                continue
+            try:
+                params = {"tool_id": TOOL_ID, **parse_line(line)}
+            except CallError as error:
+                self._on_refused(error.message)
+                continue
+            self._typed += 1
+            return Act((Action(f"line_{self._typed}", EXECUTE_TOOL, MappingProxyType(params), self._typed - 1),))
+
+    async def execute(self, action: Action) -> Observation:
+        """Do one line; an interrupt ends it alone."""
+        assert self._actions is not None
+        task = self._running = asyncio.ensure_future(self._actions.execute(action))
+        try:
+            observation = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():  # it is the shell itself that is cancelled
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                raise
+            observation = Observation(action.action_id, Status.CANCELLED, "interrupted")
+        self.session.engine.autonomous = self.policy.policy.grants_autonomous(self._state().autonomous)
+        return observation
+
+    def _state(self) -> CoderState:
+        assert self._actions is not None
+        state: CoderState = self._actions.states[TOOL_ID]
+        return state
+
+    async def _walk(self) -> Outcome:
+        def actions(session: Session) -> ShellRun:
+            tools = tools_for(self.policy.policy.limits, operator=True)
+            self._actions = PlanActions(tools, session.sandbox, autonomous=session.engine.autonomous)
+            return self
+
+        return await self._in_session(self, actions)
+
+    def _outcome(self, statuses: Sequence[Status]) -> Outcome:
+        return Outcome.COMPLETED  # a person saw each failure and went on; leaving is the end
