@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Union
 
 WORKSPACE = "/workspace"
 DEFAULT_TIMEOUT_S = 60.0
@@ -82,5 +81,5 @@ class Stat:
     path: str
 
 
-FileCommand = Union[ReadFile, WriteFile, ListDir, MakeDir, Remove, Stat]
-Command = Union[Exec, FileCommand]
+FileCommand = ReadFile | WriteFile | ListDir | MakeDir | Remove | Stat
+Command = Exec | FileCommand
