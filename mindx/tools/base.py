@@ -45,7 +45,7 @@ class CallError(InputError):
         return all(fault.kind == "denied" for fault in self.faults)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: Python 3.10 and 3.11 cannot construct a generic one by its alias
 class Lowered(Generic[StateT]):
     """The Commands that a call needs, in order, and the state after it if they succeed.
 
@@ -57,7 +57,7 @@ class Lowered(Generic[StateT]):
     subject: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolOutcome(Generic[StateT]):
     """How a call ended. `result` has at least `status` (SUCCESS, FAILURE, ERROR); `status` also knows DENIED.
 
@@ -132,6 +132,11 @@ class BoundTool(Generic[CallT, StateT]):
             outcome = await self.tool.perform(params, self.state, self._sandbox)
             self.state = outcome.state
         return dict(outcome.result)
+
+
+def denial(rule: str, reason: str) -> str:
+    """Return the message for what the policy refused."""
+    return f"denied by policy rule {rule}: {reason}" if rule else f"denied: {reason}"
 
 
 def refusal(error: CallError, state: StateT) -> ToolOutcome[StateT]:

@@ -17,7 +17,7 @@ from mindx.core.quote import quoted
 from mindx.errors import DeniedError, FileError
 from mindx.sandbox.base import Sandbox
 from mindx.tools import simple_coder_args as args
-from mindx.tools.base import BaseTool, CallError, Lowered, ParamFault, refusal
+from mindx.tools.base import BaseTool, CallError, Lowered, ParamFault, ToolOutcome, denial, refusal
 from mindx.tools.param_faults import param_faults
 from mindx.tools.simple_coder_lower import CoderSettings, lower_call, unknown_command
 from mindx.tools.simple_coder_state import CoderState, relative
@@ -69,7 +69,8 @@ class SimpleCoder(BaseTool[args.Call, CoderState]):
         except CallError as refused:
             outcome = refusal(refused, state)
         except DeniedError as denied:
-            outcome = Outcome(Status.DENIED, {"status": "ERROR", "message": denied.message}, state)
+            message = denial(str(denied.details.get("rule", "")), denied.message)
+            outcome = ToolOutcome(Status.DENIED, {"status": "ERROR", "message": message}, state)
         except FileError as trouble:
             given = getattr(call, "path", None) or getattr(call, "venv_name", None) or relative(str(trouble.filename))
             sentence = FILE_TROUBLE.get(trouble.errno or 0) or os.strerror(trouble.errno or 0)

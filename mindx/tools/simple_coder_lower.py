@@ -81,7 +81,8 @@ def _write(call: args.Write, state: CoderState, _: CoderSettings) -> Lowered[Cod
 
 
 def _mkdir(call: args.Mkdir, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
-    return Lowered((MakeDir(_path(call.path, state)),), state, ".path")
+    path = _path(call.path, state)
+    return Lowered((MakeDir(path),) if path != WORKSPACE else (), state, ".path")  # the workspace is always there
 
 
 def _rm(call: args.Rm, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:

@@ -50,9 +50,14 @@ class Step:
         """Send one of the Commands and return its reply."""
         return await send(self.sandbox, self.lowered.commands[index])
 
+    async def send_all(self) -> None:
+        """Send every Command, in order, for what it does and not for its reply."""
+        for command in self.lowered.commands:
+            await send(self.sandbox, command)
+
     def success(self, **values: Any) -> Outcome:
         """Return a success with the next state."""
-        return Outcome(Status.SUCCESS, {"status": "SUCCESS", **values}, self.lowered.state)
+        return ToolOutcome(Status.SUCCESS, {"status": "SUCCESS", **values}, self.lowered.state)
 
     def said(self, message: str) -> Outcome:
         """Return a success that consists of a message, and log it."""
@@ -67,7 +72,7 @@ async def take(step: Step) -> Outcome:
 
 def error(state: CoderState, message: str) -> Outcome:
     """Return an ERROR that leaves the state as it was."""
-    return Outcome(Status.ERROR, {"status": "ERROR", "message": message}, state)
+    return ToolOutcome(Status.ERROR, {"status": "ERROR", "message": message}, state)
 
 
 async def _ls(step: Step) -> Outcome:
@@ -94,13 +99,12 @@ async def _read(step: Step) -> Outcome:
 
 
 async def _write(step: Step) -> Outcome:
-    for index in range(len(step.lowered.commands)):
-        await step.send(index)
+    await step.send_all()
     return step.said(f"Wrote {len(step.call.content.encode()):,} bytes to {quoted(step.call.path)}")
 
 
 async def _mkdir(step: Step) -> Outcome:
-    await step.send()
+    await step.send_all()
     return step.said(f"Directory created/ensured at {quoted(step.call.path)}")
 
 
@@ -126,7 +130,7 @@ async def _create_venv(step: Step) -> Outcome:
         return _ran(step.state, execution)
     message = f"Virtual environment created at {quoted(step.call.venv_name)}"
     LOG.info("%s", message)
-    return Outcome(Status.SUCCESS, {"status": "SUCCESS", "message": message}, step.state, execution)
+    return ToolOutcome(Status.SUCCESS, {"status": "SUCCESS", "message": message}, step.state, execution)
 
 
 async def _activate_venv(step: Step) -> Outcome:

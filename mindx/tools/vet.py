@@ -11,7 +11,7 @@ from mindx.core.fault import Fault
 from mindx.core.plan import EXECUTE_TOOL, Action, ParsedPlan, Plan, thaw
 from mindx.core.quote import quoted
 from mindx.core.verdict import Verdict
-from mindx.tools.base import CallError, Lowered
+from mindx.tools.base import CallError, Lowered, denial
 from mindx.tools.registry import AnyTool, ToolRegistry
 
 Judge = Callable[[Command], Verdict]
@@ -125,6 +125,6 @@ class _Walk:
         worst = max(verdicts, key=lambda verdict: _STRICTNESS.index(verdict.decision))
         if not worst.allowed:
             asked = " (it needs an approval, and nobody can give one here)" if worst.decision == "ask" else ""
-            message = f"denied by policy rule {worst.rule}: {worst.reason}{asked}"
+            message = denial(worst.rule, worst.reason) + asked
             self.faults.append(self.parsed.fault(where + lowered.subject, message, kind="denied"))
         return worst
