@@ -7,7 +7,6 @@ nothing else, and needs no fork where a fork bomb has taken every slot.
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from .identity import Identity
@@ -16,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SIGKILL = 9
 PATIENCE_S = 2.0
 
 
@@ -48,7 +48,7 @@ def kill_all(identity: Identity, uid: int) -> None:
     """Send SIGKILL to every process of `uid`, without a fork."""
     identity.become(uid)
     try:
-        os.kill(-1, signal.SIGKILL)
+        os.kill(-1, SIGKILL)
     except ProcessLookupError:
         pass
     finally:
