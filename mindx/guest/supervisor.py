@@ -318,7 +318,7 @@ class Supervisor:
 
 def main() -> None:
     """Be PID 1. Any way out of here ends the container and all in it."""
-    # Python's own handler of SIGINT would let the agent's signal in. The C module alone: `signal` costs 0.7 MiB of enum.
+    # Python's own handler of SIGINT would let the agent's signal in. (The C module: `signal` costs 0.7 MiB of enum.)
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     os.umask(0o002)
     os.setgroups([])
