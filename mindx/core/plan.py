@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,10 +18,10 @@ from typing import Any
 
 from mindx.core.fault import Fault
 from mindx.core.quote import quoted
-from mindx.core.strict_json import Document, Duplicate, Position, member_path, read_json
+from mindx.core.strict_json import MAX_FAULTS, Document, Duplicate, Position, member_path, read_json
 
 MAX_ACTIONS = 10_000
-MAX_FAULTS = 200
+_LONGEST_NAME = 64  # what is longer is no slip of a known name
 
 THINK, EXECUTE_TOOL, NO_OP, FAIL = "THINK", "EXECUTE_TOOL", "NO_OP", "FAIL"
 
@@ -105,6 +107,8 @@ def thaw(value: Any) -> Any:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a suggestion that names the nearest known word, or ""."""
+    if len(word) > _LONGEST_NAME:
+        return ""
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), by_lower, 1, 0.6)
     return f"did you mean `{by_lower[near[0]]}`?" if near else ""
@@ -126,6 +130,15 @@ def _fault(positions: Mapping[str, Position], path: str, message: str, suggestio
     return Fault(path, line, message, suggestion, kind, column)
 
 
+def sort_faults(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Return faults in the order of the text; those without a line come last."""
+    return tuple(sorted(faults, key=lambda fault: (fault.line or math.inf, fault.column or 0)))
+
+
+class _TooManyFaults(Exception):
+    pass
+
+
 class _Reader:
     """From a document to actions, gathering every fault."""
 
@@ -133,36 +146,39 @@ class _Reader:
         self.document = document
         self.positions = dict(document.positions)
         self.faults = list(document.faults)
+        self.wrong = len(self.faults)
 
     def parsed(self) -> ParsedPlan:
         sound: list[tuple[int, str, dict[str, Any]]] = []
-        if self.document.complete:
-            items = self.items()
-            self.duplicates(items)
-            for index, item in enumerate(items):
+        try:
+            for index, item in enumerate(self.items()):
                 known = self.envelope(f"$[{index}]", item)
                 if known:
                     sound.append((index, *known))
+        except _TooManyFaults:
+            self.faults.append(Fault("$", None, f"{MAX_FAULTS} faults; the rest is not checked"))
         digest = _digest(sound)
         actions = tuple(
             Action(f"act_{digest[:6]}_{index}", kind, _freeze(params), index) for index, kind, params in sound
         )
         broken = any(fault.kind != "warning" for fault in self.faults)
         plan = None if broken else Plan(actions, digest)
-        return ParsedPlan(plan, self.listed(), MappingProxyType(self.positions), actions)
+        return ParsedPlan(plan, sort_faults(self.faults), MappingProxyType(self.positions), actions)
 
-    def listed(self) -> tuple[Fault, ...]:
-        faults = sorted(self.faults, key=lambda fault: (fault.line or 0, fault.column or 0))
-        if len(faults) > MAX_FAULTS:
-            more = Fault("$", None, f"{len(faults) - MAX_FAULTS:,} more faults are not listed")
-            faults = [*faults[:MAX_FAULTS], more]
-        return tuple(faults)
+    def add(self, path: str, message: str, suggestion: str = "", kind: Any = "invalid") -> None:
+        self.note(_fault(self.positions, path, message, suggestion, kind))
 
-    def add(self, path: str, message: str, suggestion: str = "", kind: str = "invalid") -> None:
-        self.faults.append(_fault(self.positions, path, message, suggestion, kind))
+    def note(self, fault: Fault) -> None:
+        self.faults.append(fault)
+        self.wrong += fault.kind != "warning"
+        if self.wrong >= MAX_FAULTS:
+            raise _TooManyFaults
 
     def items(self) -> list[Any]:
+        """Return what may be actions, once the repeated keys are dealt with."""
         value = self.document.value
+        if not self.document.complete:
+            return []
         if not isinstance(value, list):
             held = [key for key in ("actions", "steps", "plan") if isinstance(value, dict) and key in value]
             advice = f"give the list in `{held[0]}` alone" if held else 'write [{"type": ..., "params": {...}}, ...]'
@@ -172,7 +188,9 @@ class _Reader:
             self.add("$", "the plan is empty", "give at least one action")
         if len(value) > MAX_ACTIONS:
             self.add("$", f"{len(value):,} actions; a plan has at most {MAX_ACTIONS:,}")
-        return value[:MAX_ACTIONS]
+        items = value[:MAX_ACTIONS]
+        self.duplicates(items)
+        return items
 
     def duplicates(self, items: list[Any]) -> None:
         again: dict[str, list[Duplicate]] = {}
@@ -188,7 +206,7 @@ class _Reader:
         line, column = duplicate.position
         first = self.positions[path][0] if path in self.positions else None
         message = f"{quoted(duplicate.key)} is given twice{f' (first on line {first})' if first else ''}"
-        self.faults.append(Fault(path, line, message, "keep one of them", column=column))
+        self.note(Fault(path, line, message, "keep one of them", column=column))
 
     def seed_command(self, parent: str, found: list[Duplicate], items: list[Any]) -> bool:
         """Understand `"command": "run", "command": "..."` as the seed plans write it: the verb, then its line."""
@@ -252,7 +270,8 @@ class _Reader:
         if key in holder:
             self.add(f"{path}.{key}", f"`{key}` is {wanted}, not {_kind(holder[key])}", suggestion)
         else:
-            near = difflib.get_close_matches(key, holder, 1, 0.6)
+            others = [name for name in itertools.islice(holder, 20) if len(name) <= _LONGEST_NAME]
+            near = difflib.get_close_matches(key, others, 1, 0.6)
             advice = f"rename {quoted(near[0])}" if near else suggestion or f'add "{key}": "..."'
             self.add(path, f"`{key}` is missing", advice)
 

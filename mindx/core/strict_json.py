@@ -10,7 +10,6 @@ import difflib
 import json
 import math
 import re
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -21,11 +20,13 @@ from mindx.core.quote import quoted
 MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_VALUES = 200_000
+MAX_FAULTS = 200
 MAX_PATH = 512  # characters of a JSON path: positions hold one for each value
 
 Position = tuple[int, int]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"-?[A-Za-z_][A-Za-z_0-9]*")
@@ -96,7 +97,7 @@ class _Scanner:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.seen, self.line, self.line_start = 0, 1, 0  # where position() was asked for last
         self.positions: dict[str, Position] = {}
         self.duplicates: list[Duplicate] = []
         self.faults: list[Fault] = []
@@ -118,12 +119,19 @@ class _Scanner:
         return Document(value, complete, self.positions, tuple(self.duplicates), tuple(self.faults))
 
     def position(self, at: int) -> Position:
-        line = bisect_right(self.lines, at)
-        return line, at - self.lines[line - 1] + 1
+        first, last = sorted((self.seen, at))
+        breaks = self.text.count("\n", first, last)
+        if breaks:
+            self.line += breaks if at > self.seen else -breaks
+            self.line_start = self.text.rfind("\n", 0, at) + 1
+        self.seen = at
+        return self.line, at - self.line_start + 1
 
     def fault(self, path: str, at: int, message: str, suggestion: str = "") -> None:
         line, column = self.position(at)
         self.faults.append(Fault(path, line, message, suggestion, column=column))
+        if len(self.faults) >= MAX_FAULTS:
+            raise _StopReading
 
     def stop(self, path: str, at: int, message: str, suggestion: str = "") -> NoReturn:
         self.fault(path, at, message, suggestion)
@@ -175,8 +183,9 @@ class _Scanner:
         if key not in members:
             return self.value(at, member_path(path, key), depth + 1, key_at)
         # What stands below a repeated key has a path of its own, so that the first keeps its positions.
+        position = self.position(key_at)
         value, end = self.value(at, f"{path}[{json.dumps(key)}, {len(self.duplicates) + 2}]", depth + 1, key_at)
-        self.duplicates.append(Duplicate(path, key, value, self.position(key_at)))
+        self.duplicates.append(Duplicate(path, key, value, position))
         return value, end
 
     def array(self, at: int, path: str, depth: int) -> tuple[list[Any], int]:
@@ -205,6 +214,16 @@ class _Scanner:
         return after, True
 
     def string(self, at: int, path: str) -> tuple[str, int]:
+        try:
+            text, end = _DECODER.raw_decode(self.text, at)  # the library's, for its speed
+        except json.JSONDecodeError:
+            text, end = self.doubtful_string(at, path)
+        if _SURROGATE.search(text):
+            self.fault(path, at, "a string holds half of a surrogate pair, which is no character")
+        return text, end
+
+    def doubtful_string(self, at: int, path: str) -> tuple[str, int]:
+        """Read a string piece by piece, to the place where it is wrong."""
         start = at
         parts: list[str] = []
         at += 1
@@ -215,16 +234,12 @@ class _Scanner:
             at = match.end()
             char = self.text[at : at + 1]
             if char == '"':
-                break
+                return "".join(parts), at + 1
             if char != "\\":
                 what = "the text ends inside a string" if not char else f"a string holds {self.found(at)} as it is"
                 self.stop(path, at if char else start, what, "write \\n for a new line" if char == "\n" else "")
             piece, at = self.escape(at, path)
             parts.append(piece)
-        text = "".join(parts)
-        if _SURROGATE.search(text):
-            self.fault(path, start, "a string holds half of a surrogate pair, which is no character")
-        return text, at + 1
 
     def escape(self, at: int, path: str) -> tuple[str, int]:
         char = self.text[at + 1 : at + 2]

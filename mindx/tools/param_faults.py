@@ -12,6 +12,8 @@ from mindx.core.quote import quoted
 from mindx.core.strict_json import member_path
 from mindx.tools.base import ParamFault
 
+MAX_FAULTS = 20  # of one call
+
 _KINDS = {
     "string_type": "text",
     "tuple_type": "a list",
@@ -28,8 +30,12 @@ def refused(message: str, suggestion: str = "", path: str = "") -> PydanticCusto
 
 
 def param_faults(error: ValidationError, model: type[BaseModel]) -> tuple[ParamFault, ...]:
-    """Return one fault for each thing wrong."""
-    return tuple(_fault(detail, model) for detail in error.errors(include_url=False))
+    """Return one fault for each thing wrong, MAX_FAULTS at most and one that counts the others."""
+    details = error.errors(include_url=False)
+    faults = [_fault(detail, model) for detail in details[:MAX_FAULTS]]
+    if len(details) > MAX_FAULTS:
+        faults.append(ParamFault("", f"{len(details) - MAX_FAULTS:,} more faults are not listed"))
+    return tuple(faults)
 
 
 def _fault(detail: ErrorDetails, model: type[BaseModel]) -> ParamFault:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from mindx.core.command import Command
 from mindx.core.fault import Fault
-from mindx.core.plan import EXECUTE_TOOL, Action, ParsedPlan, Plan, thaw
+from mindx.core.plan import EXECUTE_TOOL, Action, ParsedPlan, Plan, sort_faults, thaw
 from mindx.core.quote import quoted
+from mindx.core.strict_json import MAX_FAULTS
 from mindx.core.verdict import Verdict
 from mindx.tools.base import CallError, Lowered, denial
 from mindx.tools.registry import AnyTool, ToolRegistry
@@ -67,12 +68,22 @@ def vet(parsed: ParsedPlan, registry: ToolRegistry, judge: Judge, autonomous: bo
     """
     walk = _Walk(parsed, registry, judge, autonomous)
     steps = [walk.step(action) for action in parsed.actions]
-    faults = tuple(sorted((*parsed.faults, *walk.faults), key=lambda fault: (fault.line or 0, fault.column or 0)))
+    faults = _listed([*parsed.faults, *walk.faults])
     of_step: dict[str, list[Fault]] = {}
     for fault in faults:
         of_step.setdefault(_step_path(fault.path), []).append(fault)
     with_faults = (replace(step, faults=tuple(of_step.get(f"$[{step.index}]", ()))) for step in steps)
     return VettedPlan(parsed.plan, faults, tuple(with_faults))
+
+
+def _listed(found: list[Fault]) -> tuple[Fault, ...]:
+    """Return all warnings, MAX_FAULTS of the others and one that counts the rest, by line."""
+    wrong = sort_faults(fault for fault in found if fault.kind != "warning")
+    listed = [*wrong[:MAX_FAULTS], *(fault for fault in found if fault.kind == "warning")]
+    if len(wrong) > MAX_FAULTS:
+        kind: Literal["invalid", "denied"] = "invalid" if any(fault.kind == "invalid" for fault in wrong) else "denied"
+        listed.append(Fault("$", None, f"{len(wrong) - MAX_FAULTS:,} more faults are not listed", kind=kind))
+    return sort_faults(listed)
 
 
 def _step_path(path: str) -> str:

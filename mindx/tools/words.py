@@ -25,6 +25,8 @@ _REFUSED_FIRST = {
     "~": ("`~` stands for the home folder", f"name the folder; {_QUOTE}"),
     "#": ("`#` begins a comment", f"remove it; {_QUOTE}"),
 }
+_ORDINARY = re.compile(r"[^ \t\n'\"\\|&;<>()`$*?\[~#]+")
+_ORDINARY_IN_QUOTES = re.compile(r'[^"\\$`]+')
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _DOLLAR_MEANS = re.compile(r"[A-Za-z_0-9{(@*#?$!'\"-]")
 
@@ -69,6 +71,9 @@ def split_words(line: str) -> tuple[str, ...]:
 
 
 def _piece(text: str, at: int, first: bool) -> tuple[str, int]:
+    ordinary = _ORDINARY.match(text, at)
+    if ordinary:
+        return ordinary.group(), ordinary.end()
     char = text[at]
     if char == "'":
         end = text.find("'", at + 1)
@@ -92,6 +97,11 @@ def _double_quoted(text: str, at: int) -> tuple[str, int]:
     """Read up to the closing quote; a backslash is special only before the characters that POSIX lists."""
     parts: list[str] = []
     while at < len(text):
+        ordinary = _ORDINARY_IN_QUOTES.match(text, at)
+        if ordinary:
+            parts.append(ordinary.group())
+            at = ordinary.end()
+            continue
         char = text[at]
         if char == '"':
             return "".join(parts), at + 1

@@ -144,3 +144,15 @@ def test_a_registry_has_each_tool_once() -> None:
     with pytest.raises(InputError, match="did you mean `simple_coder`"):
         REGISTRY.get("simple_code")
     assert [tool.tool_id for tool in REGISTRY] == ["simple_coder"]
+
+
+def test_a_flood_of_faults_is_cut_and_counted_but_warnings_hide_nothing() -> None:
+    call = '{"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": "run", "command": "%s"}}'
+    sound = vetted("[" + ",\n".join([call % "true"] * 300) + "]")
+    assert sound.ok
+    assert len(sound.faults) == 300
+    last_is_denied = vetted("[" + ",\n".join([call % "true"] * 300 + [call % "nosuch"]) + "]")
+    assert (last_is_denied.ok, last_is_denied.denied, last_is_denied.invalid) == (False, True, False)
+    all_denied = vetted("[" + ",\n".join([call % "nosuch"] * 300) + "]")
+    assert (all_denied.ok, all_denied.denied, all_denied.invalid) == (False, True, False)
+    assert all_denied.faults[-1].message == "100 more faults are not listed"
