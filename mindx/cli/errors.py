@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,17 +23,24 @@ INTERRUPTED = 130
 BROKEN_PIPE = 128 + signal.SIGPIPE
 EXEC_FAILED = 125
 EXEC_DENIED = 126
+_OUTCOMES = {2: "invalid", 3: "denied"}
 
 
-def guarded(function: Callable[[], Any]) -> int:
+class ReaderGoneError(Exception):
+    """Whoever read our output has gone. click ends on a BrokenPipeError by itself, and with exit code 1."""
+
+
+def guarded(function: Callable[[], Any], arguments: Sequence[str] = ()) -> int:
     """Call it and return the exit code, having told the user in one message what went wrong.
+
+    `arguments` are those of the command line: with `--json` an error is a document on stdout as well.
 
     The function may return an exit code, raise `SystemExit` or any exception. SIGTERM and SIGHUP become
     KeyboardInterrupt, as Ctrl-C is, unless whoever started us has them ignored (nohup).
     """
     try:
         _catch_signals()
-        code = _called(function)
+        code = _called(function, _own(arguments))
         return _flushed(code)
     except KeyboardInterrupt:
         with suppress(Exception):
@@ -52,12 +60,20 @@ def exit_code(error: MindxError, verb: str | None = None) -> int:
     return EXEC_DENIED if isinstance(error, DeniedError) else EXEC_FAILED
 
 
-def _called(function: Callable[[], Any]) -> int:
+def _called(function: Callable[[], Any], arguments: Sequence[str]) -> int:
+    verb = next((argument for argument in arguments if not argument.startswith("-")), None)
     try:
         code = function()
     except MindxError as error:
         say(error.message)
-        return exit_code(error, _verb())
+        if "--json" in arguments:
+            document = {
+                "schema_version": 1,
+                "outcome": _OUTCOMES.get(error.exit_code, "error"),
+                "error": error.to_dict(),
+            }
+            click.echo(json.dumps(document, indent=2))
+        return exit_code(error, verb)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2
@@ -65,15 +81,15 @@ def _called(function: Callable[[], Any]) -> int:
         return _usage(error)
     except click.ClickException as error:
         say(error.format_message())
-        return EXEC_FAILED if _verb() == "exec" else error.exit_code
+        return EXEC_FAILED if verb == "exec" else error.exit_code
     except (KeyboardInterrupt, click.Abort):
         raise KeyboardInterrupt from None
-    except BrokenPipeError:
+    except (ReaderGoneError, BrokenPipeError):
         return _pipe_broke()
     except SystemExit as end:
         code = end.code
     except Exception as error:  # noqa: BLE001 - the last resort: a bug gets one line and a file, never a traceback
-        return _bug(error)
+        return _bug(error, verb)
     return code if isinstance(code, int) else 0
 
 
@@ -110,11 +126,11 @@ def _drop_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _bug(error: Exception) -> int:
+def _bug(error: Exception, verb: str | None) -> int:
     path = write_report(error)
     where = f"; the details are in {path}" if path is not None else ""
     say(f"this is a mistake in mindx itself: {type(error).__name__}{where}")
-    return EXEC_FAILED if _verb() == "exec" else 4
+    return EXEC_FAILED if verb == "exec" else 4
 
 
 def write_report(error: BaseException, folder: Path | None = None) -> Path | None:
@@ -132,9 +148,10 @@ def write_report(error: BaseException, folder: Path | None = None) -> Path | Non
     return None
 
 
-def _verb() -> str | None:
-    """The verb on the command line, whether or not it got as far as a context."""
-    return next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
+def _own(arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments that are ours: those before a `--`."""
+    own = list(arguments)
+    return own[: own.index("--")] if "--" in own else own
 
 
 def _catch_signals() -> None:

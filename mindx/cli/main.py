@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
-from mindx.cli.errors import guarded
+from mindx.cli.errors import ReaderGoneError, guarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,13 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(verb.module).command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; a reader that has gone is told apart from other ends."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGoneError from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs with their one line each, without importing them."""
         rows = [(name, VERBS[name].help) for name in self.list_commands(ctx)]
@@ -88,8 +97,10 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    # What the tools log is in the trace; without a handler Python would print warnings on stderr.
+    logging.getLogger().addHandler(logging.NullHandler())
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    sys.exit(guarded(lambda: cli.main(args=list(arguments), prog_name="mindx", standalone_mode=False)))
+    sys.exit(guarded(lambda: cli.main(args=list(arguments), prog_name="mindx", standalone_mode=False), arguments))
 
 
 if __name__ == "__main__":
