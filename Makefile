@@ -65,7 +65,7 @@ test: ask
 
 .PHONY: bench
 bench: image
-	$(BIN)/python scripts/bench
+	$(BIN)/python -m scripts.bench
 
 .PHONY: clean
 clean:

@@ -1,0 +1,250 @@
+"""The probes: each measures one group of figures, session and baseline in turns, through the public Session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import docker
+
+import mindx
+from mindx.trace.recorder import Recorder
+from scripts.bench.baselines import BareContainer, archive_of, make_files, memory_folder, pinned, run_native
+from scripts.bench.memory import measure_memory
+from scripts.bench.samples import Samples, interleave, repeat
+
+KIB, MIB = 1 << 10, 1 << 20
+BLOCK = 10  # quick things take turns in blocks
+LARGE_OUTPUT_BYTES = 256 * MIB
+# As the default policy, but it keeps the whole of a large output.
+LARGE_OUTPUT_POLICY = """\
+version: 1
+name: bench-large-output
+limits: {output: 256MiB}
+commands:
+  - allow: [head]
+"""
+
+
+@dataclass
+class Bench:
+    """What every probe needs: the engine, a scratch folder, and what a session's container is made of."""
+
+    client: docker.DockerClient
+    folder: Path
+    samples: Samples
+    quick: bool = False
+    image_id: str = ""
+    cpuset: str = ""
+    cpus: int = 1
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def rounds(self, whole: int) -> int:
+        """Return how often to measure: a quick run does a fifth, and five at least."""
+        return max(5, whole // 5) if self.quick else whole
+
+    @contextmanager
+    def recorder(self) -> Iterator[Recorder]:
+        """Yield a recorder with a trace of its own: every session is recorded, as a run's is."""
+        with Recorder(self.folder / f"trace{next(self._numbers)}.jsonl") as recorder:
+            yield recorder
+
+    @asynccontextmanager
+    async def session(self, **options: Any) -> AsyncIterator[mindx.Session]:
+        with self.recorder() as recorder:
+            async with mindx.Session(recorder=recorder, **options) as session:
+                yield session
+
+    def bare(self) -> BareContainer:
+        return BareContainer(self.client, self.image_id, self.cpuset)
+
+    def native(self, name: str, *argv: str) -> Callable[[], Awaitable[None]]:
+        """Return an action that runs a program natively, on as many CPUs as the container has."""
+
+        async def action() -> None:
+            with pinned(self.cpus), self.samples.time(name):
+                run_native(*argv)
+
+        return action
+
+    async def look(self) -> None:
+        """Open one session, which also prepares the image, and take down what the baselines have to share with it."""
+        async with self.session() as session:
+            await session.run(["true"])
+            (owned,) = self.client.api.containers(filters={"label": f"mindx.pid={os.getpid()}"})
+            found = self.client.api.inspect_container(owned["Id"])
+        self.image_id = found["Image"]
+        self.cpuset = found["HostConfig"]["CpusetCpus"]
+        self.cpus = len(parse_cpuset(self.cpuset)) or len(os.sched_getaffinity(0))
+
+
+def parse_cpuset(text: str) -> set[int]:
+    """Return the CPUs that a cpuset such as `0-2,5` names."""
+    cpus: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return cpus
+
+
+async def probe_command(bench: Bench) -> None:
+    """A warm `true` against a native subprocess."""
+    async with bench.session() as session:
+
+        async def warm() -> None:
+            with bench.samples.time("session_true"):
+                await session.run(["true"])
+
+        native = bench.native("native_true", "true")
+        both = [repeat(warm, BLOCK), repeat(native, BLOCK)]
+        await interleave(bench.samples, both, bench.rounds(200), warm_up=5)
+
+
+async def probe_exec(bench: Bench) -> None:
+    """A warm `true` against the SDK's exec."""
+    async with bench.session() as session:
+        with bench.bare() as bare:
+
+            async def warm() -> None:
+                with bench.samples.time("exec_session_true"):
+                    await session.run(["true"])
+
+            async def sdk() -> None:
+                with bench.samples.time("sdk_exec"):
+                    bare.run("true")
+
+            await interleave(bench.samples, [repeat(warm, BLOCK), sdk], bench.rounds(60), warm_up=3)
+
+
+async def probe_start(bench: Bench) -> None:
+    """Start until the first answer, and the end, against create + start and forced removal."""
+    samples = bench.samples
+
+    async def ours() -> None:
+        with bench.recorder() as recorder:
+            session = mindx.Session(recorder=recorder)
+            try:
+                with samples.time("session_start"):
+                    await session.open()
+                    await session.run(["true"])
+            finally:
+                with samples.time("session_stop"):
+                    await session.close()
+
+    async def sdk() -> None:
+        bare = bench.bare()
+        try:
+            with samples.time("sdk_start"):
+                bare.start()
+        finally:
+            with samples.time("sdk_remove"):
+                bare.remove()
+
+    await interleave(samples, [ours, sdk], bench.rounds(30), warm_up=2)
+
+
+async def probe_small(bench: Bench) -> None:
+    """1 KiB in and out."""
+    await _probe_files(bench, "1k", os.urandom(KIB), bench.rounds(60), BLOCK)
+
+
+async def probe_large(bench: Bench) -> None:
+    """64 MiB in and out."""
+    await _probe_files(bench, "64m", os.urandom(MIB) * 64, bench.rounds(15), 1)
+
+
+async def _probe_files(bench: Bench, label: str, data: bytes, rounds: int, block: int) -> None:
+    samples, archive = bench.samples, archive_of("file", data)
+    async with bench.session() as session:
+        with bench.bare() as bare:
+
+            async def ours() -> None:
+                with samples.time(f"session_write_{label}"):
+                    await session.write("file", data)
+                with samples.time(f"session_read_{label}"):
+                    found = await session.read("file")
+                if found != data:
+                    raise RuntimeError("what was read is not what was written")
+
+            async def sdk() -> None:
+                with samples.time(f"sdk_put_{label}"):
+                    bare.put(archive)
+                with samples.time(f"sdk_get_{label}"):
+                    size = bare.get("file")
+                if size < len(data):
+                    raise RuntimeError("get_archive gave less than was put")
+
+            await interleave(samples, [repeat(ours, block), sdk], rounds)
+
+
+async def probe_stdout(bench: Bench) -> None:
+    """256 MiB of output, kept, against the same program captured natively."""
+    policy = bench.folder / "policy.yaml"
+    policy.write_text(LARGE_OUTPUT_POLICY)
+    argv = ["head", "-c", str(LARGE_OUTPUT_BYTES), "/dev/zero"]
+    async with bench.session(policy=policy) as session:
+
+        async def ours() -> None:
+            with bench.samples.time("session_stdout"):
+                result = await session.run(argv)
+            if len(result.stdout) != LARGE_OUTPUT_BYTES or result.truncated or not result.ok:
+                raise RuntimeError("the output was not kept whole")
+
+        await interleave(bench.samples, [ours, bench.native("native_stdout", *argv)], bench.rounds(10))
+
+
+async def probe_copy(bench: Bench) -> None:
+    """2,000 files of 4 KiB into a new session, without the start of the container, against `cp -r`."""
+    with tempfile.TemporaryDirectory(prefix="mindx-bench-", dir=memory_folder()) as folder:
+        source, target = Path(folder, "files"), Path(folder, "copied")
+        make_files(source, 2000, 4 * KIB)
+        await _probe_copy(bench, source, target)
+
+
+async def _probe_copy(bench: Bench, source: Path, target: Path) -> None:
+
+    async def ours() -> None:
+        moments = [time.perf_counter()]
+        with bench.recorder() as recorder:
+            session = mindx.Session(workspace=source, recorder=recorder)
+            try:
+                # Told first when the folder has been looked through, and last when the copying begins.
+                await session.open(lambda text: moments.append(time.perf_counter()))
+                moments.append(time.perf_counter())
+                bench.samples.add("session_copy_in", moments[1] - moments[0] + moments[-1] - moments[-2])
+            finally:
+                await session.close()
+
+    native = bench.native("native_cp", "cp", "-r", str(source), str(target))
+
+    async def copy() -> None:
+        await native()
+        shutil.rmtree(target)
+
+    await interleave(bench.samples, [ours, copy], bench.rounds(15))
+
+
+async def probe_memory(bench: Bench) -> None:
+    """An idle session in the engine, and the client beside a bare SDK client."""
+    for _ in range(2 if bench.quick else 5):
+        await measure_memory(bench.samples, bench.client)
+
+
+PROBES: dict[str, Callable[[Bench], Awaitable[None]]] = {
+    "command": probe_command,
+    "exec": probe_exec,
+    "start": probe_start,
+    "small": probe_small,
+    "large": probe_large,
+    "stdout": probe_stdout,
+    "memory": probe_memory,
+    "copy": probe_copy,
+}
