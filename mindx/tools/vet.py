@@ -12,7 +12,7 @@ from mindx.core.plan import EXECUTE_TOOL, Action, ParsedPlan, Plan, sort_faults,
 from mindx.core.quote import quoted
 from mindx.core.strict_json import MAX_FAULTS
 from mindx.core.verdict import Verdict
-from mindx.tools.base import CallError, Lowered, denial
+from mindx.tools.base import CallError, Lowered
 from mindx.tools.registry import AnyTool, ToolRegistry
 
 Judge = Callable[[Command], Verdict]
@@ -136,6 +136,6 @@ class _Walk:
         worst = max(verdicts, key=lambda verdict: _STRICTNESS.index(verdict.decision))
         if not worst.allowed:
             asked = " (it needs an approval, and nobody can give one here)" if worst.decision == "ask" else ""
-            message = denial(worst.rule, worst.reason) + asked
+            message = f"policy rule {worst.rule}: {worst.reason}{asked}"
             self.faults.append(self.parsed.fault(where + lowered.subject, message, kind="denied"))
         return worst

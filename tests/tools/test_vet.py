@@ -38,7 +38,7 @@ def test_the_seeds_worked_example_lists_ten_steps_and_says_what_is_denied_and_wh
     )
     (denied,) = [fault for fault in plan.faults if fault.kind == "denied"]
     assert (denied.path, denied.line) == ("$[6].params.cmdline", 8)
-    assert denied.message.startswith("denied by policy rule ")
+    assert denied.message.startswith("policy rule ")
     assert "pip" in denied.message
     assert [step.index for step in plan.steps if step.verdict and not step.verdict.allowed] == [6]
     assert denied in plan.steps[6].faults
