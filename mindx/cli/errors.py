@@ -86,6 +86,10 @@ def _called(function: Callable[[], Any], arguments: Sequence[str]) -> int:
         raise KeyboardInterrupt from None
     except (ReaderGoneError, BrokenPipeError):
         return _pipe_broke()
+    except OSError as error:
+        if error.filename is not None:
+            return _bug(error, verb)  # whoever opens a file says so itself
+        return _output_failed(error, 0)
     except SystemExit as end:
         code = end.code
     except Exception as error:  # noqa: BLE001 - the last resort: a bug gets one line and a file, never a traceback
@@ -101,10 +105,15 @@ def _flushed(code: int) -> int:
     except BrokenPipeError:
         return _pipe_broke()
     except (OSError, ValueError) as error:
-        _drop_stdout()
-        say(f"standard output cannot be written: {getattr(error, 'strerror', None) or error}")
-        return code or 1
+        return _output_failed(error, code)
     return code
+
+
+def _output_failed(error: Exception, code: int) -> int:
+    """The disk behind standard output is full, or its device refuses."""
+    _drop_stdout()
+    say(f"standard output cannot be written: {getattr(error, 'strerror', None) or error}")
+    return code or 1
 
 
 def _usage(error: click.UsageError) -> int:

@@ -1,0 +1,224 @@
+"""`run`, `check`, `runs`, `trace` and `gc` with a real engine."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+
+import docker
+import pytest
+
+from mindx.trace.read import read, verify
+from mindx.trace.run_folder import RunStore
+
+
+def tool(command, **params):
+    return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, **params}}
+
+
+def sessions(engine: docker.DockerClient, process: subprocess.Popen[bytes]):
+    """Return the containers that a process owns."""
+    return engine.containers.list(all=True, filters={"label": f"mindx.pid={process.pid}"})
+
+
+def wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.02)
+    return found
+
+
+def trace_of(mindx):
+    """Return the path of the newest run's trace, or None."""
+    return next((folder.trace_path for folder in RunStore(mindx.state / "runs").runs()), None)
+
+
+def test_a_plan_in_a_container_and_its_changes(engine_mindx):
+    plan = engine_mindx.plan(
+        [
+            tool("mkdir", path="app"),
+            tool("write", path="app/hello.py", content="import os\nprint('uid', os.getuid() != 0)\n"),
+            tool("run", argv=["python3", "app/hello.py"]),
+        ]
+    )
+    done = engine_mindx("run", plan)
+    assert done.code == 0, done.err
+    assert "uid True" in done.err
+    assert "[3/3] run python3 app/hello.py  SUCCESS" in done.err
+    assert "+ app/\n" in done.out
+    assert "+ app/hello.py" in done.out
+    assert "completed (3 SUCCESS)" in done.out
+    assert b"\x1b" not in done.stdout + done.stderr
+    assert not (engine_mindx.folder / "app").exists()
+
+
+def test_json_is_one_document_from_standard_input(engine_mindx):
+    plan = json.dumps([tool("run", argv=["printf", "\\377\\033[2J"]), tool("run", argv=["false"]), tool("ls")])
+    done = engine_mindx("run", "-", "--json", stdin=plan.encode())
+    assert done.code == 1
+    document = done.json
+    assert (document["schema_version"], document["outcome"]) == (1, "failed")
+    assert [step["status"] for step in document["steps"]] == ["SUCCESS", "FAILURE", "SKIPPED"]
+    step = document["steps"][0]
+    assert (step["stdout"], step["stdout_encoding"], step["stdout_bytes"]) == ("\\xff\x1b[2J", "escaped", 5)
+    assert b"\x1b" not in done.stdout
+    found = verify(RunStore(engine_mindx.state / "runs").find(document["run_id"]).trace_path)
+    assert found.head == document["trace_head"]["sha256"]
+
+
+def test_apply_writes_only_what_completed(engine_mindx):
+    project = engine_mindx.folder / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("old")
+    good = engine_mindx.plan([tool("write", path="a.txt", content="new"), tool("write", path="b.txt", content="b")])
+    bad = engine_mindx.plan([tool("write", path="a.txt", content="bad"), tool("run", argv=["false"])], "bad.json")
+    done = engine_mindx("run", bad, "--workspace", "project", "--apply")
+    assert done.code == 1
+    assert "not applied" in done.err
+    assert (project / "a.txt").read_text() == "old"
+    done = engine_mindx("run", good, "--workspace", "project", "--apply")
+    assert done.code == 0, done.err
+    assert (project / "a.txt").read_text() == "new"
+    assert (project / "b.txt").read_text() == "b"
+
+
+def test_past_runs_are_listed_shown_and_verified(engine_mindx):
+    plan = engine_mindx.plan([tool("mkdir", path="x")])
+    run_id = engine_mindx("run", plan, "--json").json["run_id"]
+    invalid = engine_mindx("run", "-", "--json", stdin=b"{").json["run_id"]
+    listed = engine_mindx("runs", "list", "--json").json["runs"]
+    assert [(row["run_id"], row["outcome"], row["steps"], row["changes"]) for row in listed] == [
+        (invalid, "invalid", 0, 0),
+        (run_id, "completed", 1, 1),
+    ]
+    table = engine_mindx("runs", "list")
+    assert run_id in table.out
+    assert "completed" in table.out
+    assert engine_mindx("runs", "show", run_id[:-1], "--json").json["outcome"] == "completed"
+    assert "added: x" in engine_mindx("runs", "show", run_id).out
+    assert engine_mindx("trace", "verify", run_id).code == 0
+    assert engine_mindx("trace", "show", run_id, "--json").json["events"][0]["kind"] == "run_started"
+    trace = RunStore(engine_mindx.state / "runs").find(run_id).trace_path
+    trace.write_bytes(trace.read_bytes().replace(b"make_dir", b"make_dog"))
+    forged = engine_mindx("trace", "verify", run_id, "--json")
+    assert (forged.code, forged.json["ok"]) == (1, False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cancels_cleanly(engine_mindx, engine, number):
+    plan = engine_mindx.plan([tool("write", path="a", content="a"), tool("run", argv=["sleep", "60"]), tool("ls")])
+    with engine_mindx.start("run", plan, "--json") as process:
+        wait_for(lambda: _sleeping(engine_mindx))
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    document = json.loads(stdout)
+    assert document["outcome"] == "cancelled"
+    assert [step["status"] for step in document["steps"]] == ["SUCCESS", "CANCELLED", "SKIPPED"]
+    assert [change["path"] for change in document["changes"]] == ["a"]
+    assert sessions(engine, process) == []
+    assert b"Traceback" not in stderr
+    assert engine_mindx("runs", "list", "--json").json["runs"][0]["outcome"] == "cancelled"
+
+
+def _sleeping(mindx):
+    path = trace_of(mindx)
+    return path is not None and any(
+        event.kind == "action_started" and event.data["params"]["command"] == "run" for event in read(path)
+    )
+
+
+def test_a_second_signal_ends_at_once_and_the_container_too(engine_mindx, engine):
+    plan = engine_mindx.plan([tool("run", argv=["sleep", "60"])])
+    with engine_mindx.start("run", plan) as process:
+        wait_for(lambda: _sleeping(engine_mindx))
+        process.send_signal(signal.SIGSTOP)  # both signals are there before it can act on the first
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        process.communicate(timeout=30)
+    assert process.returncode == 130
+    wait_for(lambda: not sessions(engine, process), 10)
+
+
+def test_sigkill_leaves_nothing_and_the_run_is_interrupted(engine_mindx, engine):
+    plan = engine_mindx.plan([tool("run", argv=["sleep", "60"])])
+    with engine_mindx.start("run", plan) as process:
+        wait_for(lambda: _sleeping(engine_mindx))
+        assert sessions(engine, process)
+        assert engine_mindx("runs", "list", "--json").json["runs"][0]["outcome"] == "running"
+        process.kill()
+        process.communicate(timeout=30)
+    wait_for(lambda: not sessions(engine, process), 5)
+    assert engine_mindx("runs", "list", "--json").json["runs"][0]["outcome"] == "interrupted"
+    assert verify(trace_of(engine_mindx)).ok
+    assert engine_mindx("runs", "show", "last").code == 2
+
+
+def test_gc_removes_what_a_dead_mindx_left(engine_mindx, engine, derived_image):
+    with engine_mindx.start("exec", "--", "sleep", "60") as process:
+        container = wait_for(lambda: sessions(engine, process))[0]
+        labels, name = container.labels, container.name
+        process.kill()
+        process.communicate(timeout=30)
+    wait_for(lambda: not sessions(engine, process), 10)
+    # What a mindx leaves that is killed between create and start: the same labels, never started.
+    left = engine.containers.create(derived_image.image_id, name=name, labels=labels, network_mode="none")
+    foreign = engine.containers.create(derived_image.image_id, labels={"mindx.session": "spoofed"}, network_mode="none")
+    try:
+        dry = engine_mindx("gc", "--dry-run", "--json").json
+        assert left.id in [found["container_id"] for found in dry["found"]]
+        assert dry["removed"] == []
+        done = engine_mindx("gc", "--json").json
+        assert left.id in done["removed"]
+        present = [one.id for one in engine.containers.list(all=True)]
+        assert left.id not in present
+        assert foreign.id in present
+    finally:
+        foreign.remove(force=True)
+
+
+def read_terminal(handle, until, seconds=40.0):
+    """Read a pseudo-terminal until the bytes are there, or its end (until None)."""
+    seen = b""
+    deadline = time.monotonic() + seconds
+    while until is None or until not in seen:
+        assert time.monotonic() < deadline, seen
+        if select.select([handle], [], [], 0.2)[0]:
+            try:
+                piece = os.read(handle, 65536)
+            except OSError:  # the other end was closed
+                piece = b""
+            if not piece:
+                return seen
+            seen += piece
+    return seen
+
+
+def test_at_a_terminal_no_sequence_of_a_program_is_obeyed(engine_mindx):
+    evil = "\x1b]52;c;aGk=\x07\x1b[2Jafter"
+    plan = engine_mindx.plan([tool("run", argv=["printf", "%s", evil])])
+    master, slave = pty.openpty()
+    process = engine_mindx.start("run", plan, stdin=slave, stdout=slave, stderr=slave, env={"NO_COLOR": ""})
+    os.close(slave)
+    seen = read_terminal(master, None)
+    assert process.wait(30) == 0
+    os.close(master)
+    assert b"\x1b]52" not in seen
+    assert b"\x1b[2J" not in seen
+    assert b"\\x1b]52;c;aGk=" in seen
+    assert b"\x1b[32mSUCCESS\x1b[0m" in seen
+    assert b"completed" in seen
+
+
+def test_in_ci_no_line_is_a_command(engine_mindx):
+    plan = engine_mindx.plan([tool("run", argv=["printf", "::set-output name=x::y\\n##vso[task.x]\\n"])])
+    done = engine_mindx("run", plan, env={"GITHUB_ACTIONS": "true"})
+    lines = [line.strip() for line in (done.out + done.err).splitlines()]
+    assert "|::set-output name=x::y" in lines
+    assert "|##vso[task.x]" in lines
+    assert not any(line.startswith(("::", "##")) for line in lines)
