@@ -119,10 +119,9 @@ class _Scanner:
         return Document(value, complete, self.positions, tuple(self.duplicates), tuple(self.faults))
 
     def position(self, at: int) -> Position:
-        first, last = sorted((self.seen, at))
-        breaks = self.text.count("\n", first, last)
+        breaks = self.text.count("\n", self.seen, at)  # places are asked for in the order of the text
         if breaks:
-            self.line += breaks if at > self.seen else -breaks
+            self.line += breaks
             self.line_start = self.text.rfind("\n", 0, at) + 1
         self.seen = at
         return self.line, at - self.line_start + 1

@@ -129,6 +129,17 @@ def test_of_two_equal_keys_the_first_stays_and_the_second_is_told() -> None:
     ]
 
 
+def test_a_repeated_key_over_several_lines_leaves_the_lines_after_it_right() -> None:
+    document = read_json('{"a": 1,\n "a": [\n\n2],\n "b": 3, "c":\n 4}')
+    assert document.duplicates[0].position == (2, 2)
+    assert document.positions["$.b"] == (5, 2)
+    assert document.positions["$.c"] == (5, 10)
+    (fault,) = read_json('["a\\ud800\n').faults[:1]
+    assert fault.line == 1
+    faults = read_json('[\n"x",\n"\\ud800",\n\n1e999, "unfinished\n').faults
+    assert [(fault.line, fault.column) for fault in faults] == [(3, 1), (5, 1), (5, 19)]
+
+
 def test_all_that_is_wrong_in_values_is_gathered() -> None:
     document = read_json('[NaN, -Infinity, 1e999,\n 9223372036854775808, "\\ud800", "\\udc00\\ud800", 7]')
     assert [(fault.path, fault.line, fault.column) for fault in document.faults] == [
