@@ -9,6 +9,7 @@ from pathlib import Path
 
 import docker
 import pytest
+from hypothesis import HealthCheck, settings
 
 from mindx.core.folders import STATE_VARIABLE
 from mindx.core.folders import state_dir as find_state_dir
@@ -17,6 +18,10 @@ from mindx.sandbox.base_image import ensure_base
 from mindx.sandbox.engine import connect
 from mindx.sandbox.image import DerivedImage, ensure_derived
 from mindx.sandbox.image_records import BaseImage
+
+# A machine that is busy or slow is no fault of the code: hypothesis looks at no clock.
+settings.register_profile("mindx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("mindx")
 
 # Where the base image of this machine is recorded: read before any test can point elsewhere.
 _USERS_STATE = find_state_dir()
