@@ -36,7 +36,9 @@ def anyio_backend() -> str:
 def session_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """No test writes into the user's state, not even one that forgets about it."""
     folder = tmp_path_factory.mktemp("state")
-    _share_records(folder)
+    (_USERS_STATE / "images").mkdir(parents=True, exist_ok=True)
+    # Records and locks of images are shared, among the workers too: an image is built once.
+    (folder / "images").symlink_to(_USERS_STATE / "images")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(STATE_VARIABLE, str(folder))
         yield folder
@@ -64,12 +66,8 @@ def engine() -> Iterator[docker.DockerClient]:
 
 @pytest.fixture(scope="session")
 def base_image(engine: docker.DockerClient, session_state: Path) -> BaseImage:
-    """The base image `python`, built at most once for all workers and recorded with the user's own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(STATE_VARIABLE, str(_USERS_STATE))
-        image = ensure_base(engine, "python")
-    _share_records(session_state)
-    return image
+    """The base image `python`, built if need be, and recorded with the user's own."""
+    return ensure_base(engine, "python")
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import docker
 
@@ -15,12 +17,16 @@ from mindx.sandbox.apt_sources import Distribution, Source, read_distribution, r
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.host_certificates import extra_certificates
 from mindx.sandbox.image_definition import ImageDefinition, read_definition
-from mindx.sandbox.image_records import BaseImage, add_record, locked, read_records
+from mindx.sandbox.image_records import BaseImage, PackageVersion, add_record, locked, read_records
 from mindx.sandbox.mmdebstrap import build_tar, read_packages
 
 REPOSITORY = "mindx-base"
 # Part of what decides whether an image is still good: raise it when this module builds something else.
-RECIPE = "1"
+RECIPE = "2"
+_LABEL_NAME = "mindx.image"
+_LABEL_DEFINITION = "mindx.definition"
+_LABEL_DISTRIBUTION = "mindx.distribution"
+_LABEL_CERTIFICATES = "mindx.host-certificates"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 Progress = Callable[[str], None]
@@ -38,12 +44,13 @@ def ensure_base(client: docker.DockerClient, name: str = "python", progress: Pro
     image_no_sources, image_no_builder, image_no_rights, image_no_space, image_build_failed, image_state_unusable.
     """
     definition, digest = _definition(name)
-    known = find_base(client, name)
+    known = _recorded(client, name, digest)
     if known is not None:
         return known
     progress = progress or _silent
     with locked(name, lambda: progress(f"waiting for another process that builds the image {name}")):
-        return find_base(client, name) or _build(client, name, definition, digest, progress)
+        known = _recorded(client, name, digest) or _adopt(client, name, digest)
+        return known or _build(client, name, definition, digest, progress)
 
 
 def rebuild_base(client: docker.DockerClient, name: str = "python", progress: Progress | None = None) -> BaseImage:
@@ -55,10 +62,21 @@ def rebuild_base(client: docker.DockerClient, name: str = "python", progress: Pr
 
 
 def find_base(client: docker.DockerClient, name: str = "python") -> BaseImage | None:
-    """Return the newest image of the present definition that the engine still has, else None. Raises EngineError."""
+    """Return the newest image of the present definition that the engine still has, else None. Raises EngineError.
+
+    What is recorded is looked for first; an image that another account or another state folder built counts too.
+    """
     _, digest = _definition(name)
+    known = _recorded(client, name, digest)
+    if known is not None:
+        return known
+    with locked(name):
+        return _adopt(client, name, digest)
+
+
+def _recorded(client: docker.DockerClient, name: str, digest: str) -> BaseImage | None:
     for image in read_records(name):
-        if image.definition_sha256 == digest and _is_there(client, image.image_id):
+        if image.definition_sha256 == digest and _inspect(client, image.image_id) is not None:
             return image
     return None
 
@@ -68,14 +86,53 @@ def _definition(name: str) -> tuple[ImageDefinition, str]:
     return definition, f"{RECIPE}-{digest}"
 
 
-def _is_there(client: docker.DockerClient, image_id: str) -> bool:
+def _reference(name: str, digest: str) -> str:
+    return f"{REPOSITORY}-{name}:{digest.replace('-', '')[:24]}"
+
+
+def _inspect(client: docker.DockerClient, reference: str) -> dict[str, Any] | None:
     try:
-        client.api.inspect_image(image_id)
+        return cast("dict[str, Any]", client.api.inspect_image(reference))
     except docker.errors.ImageNotFound:
-        return False
+        return None
     except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, f"look for the image {image_id[:19]}") from error
-    return True
+        raise engine_error(error, f"look for the image {reference[:80]}") from error
+
+
+def _adopt(client: docker.DockerClient, name: str, digest: str) -> BaseImage | None:
+    """Record an image that is in the engine and in no record; None when there is none of this definition."""
+    found = _inspect(client, _reference(name, digest))
+    if found is None:
+        return None
+    labels = found["Config"].get("Labels") or {}
+    if labels.get(_LABEL_NAME) != name or labels.get(_LABEL_DEFINITION) != digest:
+        return None
+    count = labels.get(_LABEL_CERTIFICATES, "")
+    image = BaseImage(
+        name=name,
+        image_id=found["Id"],
+        definition_sha256=digest,
+        distribution=labels.get(_LABEL_DISTRIBUTION, ""),
+        built_at=found.get("Created", ""),
+        host_certificates=int(count) if count.isdecimal() else 0,
+        packages=_installed_packages(client, found["Id"]),
+    )
+    add_record(image)
+    return image
+
+
+def _installed_packages(client: docker.DockerClient, image_id: str) -> tuple[PackageVersion, ...]:
+    """Read the list of packages out of a container that never starts."""
+    try:
+        container = client.api.create_container(image_id, ["true"], network_disabled=True)
+        try:
+            pieces, _ = client.api.get_archive(container["Id"], "/var/lib/dpkg/status")
+            content = b"".join(pieces)
+        finally:
+            client.api.remove_container(container["Id"], v=True, force=True)
+    except ENGINE_EXCEPTIONS as error:
+        raise engine_error(error, f"read the packages of the image {image_id[:19]}") from error
+    return read_packages(io.BytesIO(content))
 
 
 def _build(
@@ -87,9 +144,16 @@ def _build(
     try:
         with tempfile.TemporaryDirectory(prefix="mindx-image-") as folder:
             tar_path = build_tar(definition, distribution, sources, certificates, Path(folder), progress)
-            packages = read_packages(tar_path)
+            with open(tar_path, "rb") as tar:
+                packages = read_packages(tar)
             progress("importing the image into the engine")
-            image_id = _import(client, tar_path, name, digest)
+            labels = {
+                _LABEL_NAME: name,
+                _LABEL_DEFINITION: digest,
+                _LABEL_DISTRIBUTION: distribution.name,
+                _LABEL_CERTIFICATES: str(len(certificates)),
+            }
+            image_id = _import(client, tar_path, _reference(name, digest), labels)
     except OSError as error:
         raise ImageError("image_build_failed", f"cannot build the image {name}: {error}") from error
     image = BaseImage(
@@ -122,23 +186,16 @@ def _host_sources() -> tuple[Distribution, list[Source]]:
     return distribution, sources
 
 
-def _import(client: docker.DockerClient, tar_path: Path, name: str, digest: str) -> str:
-    """Stream the tar into the engine and return the image's id; no tag stays behind when it fails."""
-    tag = digest.replace("-", "")[:24]
-    changes = [
-        f"LABEL mindx.image={name}",
-        f"LABEL mindx.definition={digest}",
-        f"ENV PATH={_PATH}",
-        "ENV LANG=C.UTF-8",
-        'CMD ["/bin/bash"]',
-    ]
+def _import(client: docker.DockerClient, tar_path: Path, reference: str, labels: dict[str, str]) -> str:
+    """Stream the tar into the engine and return the image's id."""
+    repository, _, tag = reference.rpartition(":")
+    changes = [f"LABEL {label}={json.dumps(value)}" for label, value in labels.items()]
+    changes += [f"ENV PATH={_PATH}", "ENV LANG=C.UTF-8", 'CMD ["/bin/bash"]']
     try:
-        said = client.api.import_image_from_file(
-            str(tar_path), repository=f"{REPOSITORY}-{name}", tag=tag, changes=changes
-        )
+        said = client.api.import_image_from_file(str(tar_path), repository=repository, tag=tag, changes=changes)
     except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, f"import the image {name}") from error
-    return parse_import(said, name)
+        raise engine_error(error, f"import the image {reference}") from error
+    return parse_import(said, reference)
 
 
 def parse_import(said: str, name: str) -> str:

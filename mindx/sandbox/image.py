@@ -11,6 +11,7 @@ import io
 import json
 import secrets
 import tarfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ _GUEST_FOLDER = _SOURCE.parent / "guest"
 _SEAL = _SOURCE / "image_seal.py"
 _SEAL_TIMEOUT_S = 120
 _TOO_OLD = 3
+_ABANDONED_S = 600
 # Raise it when this module itself makes something else of the same files.
 _RECIPE = b"1"
 
@@ -83,16 +85,17 @@ def guest_digest(guest_folder: Path | None = None) -> str:
 def prune_derived(client: docker.DockerClient) -> list[str]:
     """Remove derived images of another guest than today's, and what an interrupted build left; return their ids.
 
-    An image that a container still uses is kept. Raises EngineError.
+    An image that a container still uses is kept, and so is a build of the last ten minutes: it may be somebody's.
+    Raises EngineError.
     """
     removed: list[str] = []
     try:
-        with locked("derived"):
-            for container in client.api.containers(all=True, filters={"name": f"^/{_BUILD_NAME}"}):
-                client.api.remove_container(container["Id"], v=True, force=True)
+        for container in client.api.containers(all=True, filters={"name": f"^/{_BUILD_NAME}"}):
+            if time.time() - container["Created"] > _ABANDONED_S and _remove_container(client, container["Id"]):
                 removed.append(container["Id"])
         for image in client.api.images(filters={"label": LABEL_GUEST}):
-            if image["Labels"].get(LABEL_GUEST) != guest_digest() and _remove_image(client, image["Id"]):
+            old = image["Labels"].get(LABEL_GUEST) != guest_digest() or not image.get("RepoTags")
+            if old and _remove_image(client, image["Id"]):
                 removed.append(image["Id"])
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, "remove old images") from error
@@ -101,12 +104,26 @@ def prune_derived(client: docker.DockerClient) -> list[str]:
 
 def _remove_image(client: docker.DockerClient, image_id: str) -> bool:
     try:
-        client.api.remove_image(image_id)
+        # Without noprune the base image goes too when nothing else names it.
+        client.api.remove_image(image_id, noprune=True)
     except docker.errors.APIError as error:
-        if error.response is not None and error.response.status_code in (404, 409):
-            return False
-        raise
+        return _let_pass(error)
     return True
+
+
+def _remove_container(client: docker.DockerClient, container_id: str) -> bool:
+    try:
+        client.api.remove_container(container_id, v=True, force=True)
+    except docker.errors.APIError as error:
+        return _let_pass(error)
+    return True
+
+
+def _let_pass(error: docker.errors.APIError) -> bool:
+    """Return False when it is gone, in use, or being removed by someone else; else raise the error again."""
+    if error.response is not None and error.response.status_code in (404, 409):
+        return False
+    raise error
 
 
 @lru_cache(maxsize=4)
@@ -207,9 +224,7 @@ def _build_container(client: docker.DockerClient, base_id: str) -> Iterator[str]
         yield container["Id"]
     finally:
         try:
-            client.api.remove_container(container["Id"], v=True, force=True)
-        except docker.errors.NotFound:
-            pass
+            _remove_container(client, container["Id"])
         except ENGINE_EXCEPTIONS as error:
             raise engine_error(error, "remove the container that prepared an image") from error
 

@@ -8,9 +8,11 @@ import shutil
 import signal
 import subprocess
 import tarfile
+import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import IO
 
 from mindx.errors import ImageError
 from mindx.sandbox.apt_sources import Distribution, Source
@@ -49,6 +51,7 @@ def build_tar(
     folder.chmod(0o755)
     target = folder / "root.tar"
     command = [
+        *_own_mounts(),
         program,
         "--mode=auto",
         "--format=tar",
@@ -62,16 +65,19 @@ def build_tar(
         str(target),
         *_mirrors(sources, folder),
     ]
-    _run(command, progress)
+    _run(command, folder, progress)
     return target
 
 
-def read_packages(tar_path: Path) -> tuple[PackageVersion, ...]:
-    """Return the packages that are installed in a root file system, sorted by name. Raises ImageError."""
+def read_packages(tar: IO[bytes]) -> tuple[PackageVersion, ...]:
+    """Return the packages that dpkg's status file lists as installed, sorted by name. Raises ImageError.
+
+    `tar` holds a whole root file system, or that file alone.
+    """
     try:
-        with tarfile.open(tar_path, "r:") as archive:
+        with tarfile.open(fileobj=tar, mode="r:") as archive:
             for member in archive:
-                if member.name.lstrip("./") == "var/lib/dpkg/status":
+                if member.name.lstrip("./") in ("var/lib/dpkg/status", "status"):
                     content = archive.extractfile(member)
                     text = content.read().decode("utf-8", "replace") if content else ""
                     return _parse_status(text)
@@ -127,6 +133,16 @@ def _write_files(folder: Path, pattern: str, texts: Sequence[str]) -> list[Path]
     return paths
 
 
+def _own_mounts() -> list[str]:
+    """Return what to put before the command so that its mounts end with it, however it ends; [] where that fails."""
+    prefix = ["unshare", "--mount", "--"]
+    try:
+        subprocess.run([*prefix, "true"], capture_output=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return prefix
+
+
 def _host_apt_options() -> list[str]:
     try:
         dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, timeout=20, check=True).stdout
@@ -135,9 +151,10 @@ def _host_apt_options() -> list[str]:
     return [line for line in dump.splitlines() if _APT_OPTIONS.fullmatch(line)]
 
 
-def _run(command: Sequence[str], progress: Callable[[str], None]) -> None:
+def _run(command: Sequence[str], folder: Path, progress: Callable[[str], None]) -> None:
     """Run to the end; a group of its own, so that a Ctrl-C reaches us first and clean-up stays in our hands."""
-    environ = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+    # Its own temporary folder goes into ours, which is removed whatever happens to it.
+    environ = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -166,8 +183,11 @@ def _run(command: Sequence[str], progress: Callable[[str], None]) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ask mmdebstrap to clean up after itself; when it does not within 30 s, end all of it."""
-    process.send_signal(signal.SIGTERM)
+    """Ask mmdebstrap to clean up after itself; when it does not within 30 s, end all of it.
+
+    The whole group is asked, as a terminal does it: mmdebstrap itself ignores signals and waits for its children.
+    """
+    os.killpg(process.pid, signal.SIGTERM)
     try:
         process.communicate(timeout=_GRACE_S)
     except subprocess.TimeoutExpired:
@@ -179,7 +199,7 @@ def _failure(said: Sequence[str]) -> ImageError:
     text = "\n".join(said)
     details = {"output": list(said)}
     if "No space left on device" in text or "not enough free space" in text.lower():
-        place = os.environ.get("TMPDIR", "/tmp")
+        place = tempfile.gettempdir()
         return ImageError(
             "image_no_space",
             f"cannot build the image: the disk that holds {place} is full. "
