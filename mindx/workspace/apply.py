@@ -182,8 +182,7 @@ def _finish_interrupted(run: RunFolder) -> ApplyReport | None:
                     f"{path.name} in the run's folder, then try again",
                 )
             return report
-        if journal.phase == "applied":  # killed between the last step and the clean-up
-            _clean(journal)
+        _clean(journal)  # in case it was killed between the last step and the clean-up
     return None
 
 

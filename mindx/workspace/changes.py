@@ -245,10 +245,10 @@ def _reason_against(change: Change) -> str:
         return "a socket, FIFO or device"
     if after.entry == "file" and not after.sha256:
         return "it could not be read in the container"
-    if before is not None and before.same_content(after) and executable(before) == executable(after):
-        return f"only the modes 0644 and 0755 are taken over, not {after.mode:04o}"
     if before is not None and before.entry == after.entry == "directory":
         return "modes of folders are not taken over"
+    if before is not None and before.same_content(after) and executable(before) == executable(after):
+        return f"only the modes 0644 and 0755 are taken over, not {after.mode:04o}"
     return ""
 
 

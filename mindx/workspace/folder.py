@@ -107,15 +107,15 @@ def _check(handle: int, folder: Path, shown: str, phase: Phase, environ: Mapping
     at_path = os.stat(real, follow_symlinks=False)
     if (at_path.st_dev, at_path.st_ino) != identity(handle):
         raise _refused("workspace_moved", f"{shown} was moved while it was opened; try again", phase, retry=True)
-    home = environ.get("HOME") or str(Path.home())
-    if real == os.path.realpath(home) or _is_below(os.path.realpath(home), real):
-        raise _refused("workspace_home", f"{shown} holds your whole home; name a project folder in it", phase)
     if real in _real(_SYSTEM_FOLDERS) or any(
         _is_at_or_below(real, tree)
         for tree in _real(_SYSTEM_TREES)
         if not any(_is_below(real, allowed) for allowed in _ALLOWED_TREES)
     ):
         raise _refused("workspace_system", f"{shown} is a system folder; name a project folder", phase)
+    home = environ.get("HOME") or str(Path.home())
+    if real == os.path.realpath(home) or _is_below(os.path.realpath(home), real):
+        raise _refused("workspace_home", f"{shown} holds your whole home; name a project folder in it", phase)
     for socket in _engine_sockets(environ):
         if os.path.exists(socket) and _is_below(os.path.realpath(socket), real):
             raise engine_socket_refused(shown, socket, phase)

@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from pathspec import GitIgnoreSpec
+from pathspec import GitIgnoreSpec, RegexPattern
 
 _DIRECTORY_MARK = "ps_d"  # pathspec's name for the slash behind a directory that a pattern names
 
 
-def _compile(lines: Iterable[str]) -> tuple[Any, ...]:
-    patterns: list[Any] = []
+class _Pattern(NamedTuple):
+    regex: re.Pattern[str]
+    ignores: bool
+    directories_only: bool
+
+    def names(self, subject: str) -> bool:
+        """Return True if the pattern names this very entry (a directory ends with a slash).
+
+        What lies inside a directory that it names is not asked here: the walk does not go in.
+        """
+        if self.directories_only and not subject.endswith("/"):
+            return False
+        has_mark = _DIRECTORY_MARK in self.regex.groupindex
+        for match in self.regex.finditer(subject):
+            if has_mark and match.start(_DIRECTORY_MARK) in (-1, len(subject) - 1):
+                return True
+            # Without a mark it is `a/**`, which names all in `a` but not `a` itself.
+            if not has_mark and not (match.end() == len(subject) and subject.endswith("/")):
+                return True
+        return False
+
+
+def _compile(lines: Iterable[str]) -> tuple[_Pattern, ...]:
+    compiled: list[_Pattern] = []
     for line in lines:
+        # pathspec takes `a/**/` for `a/`; to git it is all directories in `a`.
+        line = line if line.endswith("\\ ") else line.rstrip(" ")
+        text = line[:-1] if line.endswith("/**/") else line
         try:
-            patterns.extend(GitIgnoreSpec.from_lines([line]).patterns)
+            (pattern,) = GitIgnoreSpec.from_lines([text]).patterns
         except ValueError:  # git passes over a line that it does not understand
             continue
-    return tuple(pattern for pattern in patterns if pattern.include is not None)
+        if isinstance(pattern, RegexPattern) and pattern.include is not None and pattern.regex is not None:
+            compiled.append(_Pattern(pattern.regex, pattern.include, line.endswith("/")))
+    return tuple(compiled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +54,7 @@ class IgnoreRules:
     """The patterns of one file. `base` is the folder that they are relative to, "" for the root."""
 
     base: str
-    patterns: tuple[Any, ...]
+    patterns: tuple[_Pattern, ...]
 
     @classmethod
     def parse(cls, base: str, lines: Iterable[str]) -> IgnoreRules:
@@ -38,18 +66,9 @@ class IgnoreRules:
         inner = path[len(self.base) + 1 :] if self.base else path
         subject = inner + "/" if is_directory else inner
         for pattern in reversed(self.patterns):
-            if _names(pattern, subject):
-                return bool(pattern.include)
+            if pattern.names(subject):
+                return pattern.ignores
         return None
-
-
-def _names(pattern: Any, subject: str) -> bool:
-    """Return True if the pattern names this very entry; one inside a directory that it names is not asked here."""
-    for match in pattern.regex.finditer(subject):
-        mark = match.start(_DIRECTORY_MARK) if _DIRECTORY_MARK in match.re.groupindex else -1
-        if mark in (-1, len(subject) - 1):
-            return True
-    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,11 @@ def _file(directory: int, name: str, sink: Callable[[bytes], object] | None) -> 
 
 
 def names_in(root: int, path: str) -> set[str]:
-    """Return the names in a directory. Raises PathBlocked, OSError."""
+    """Return the names in a directory, none if it is not there. Raises PathBlocked, OSError."""
     try:
         handle = open_directory(root, path)
+    except FileNotFoundError:
+        return set()
     except OSError as error:
         if error.errno in _BLOCKED:
             raise PathBlocked(str(error)) from None

@@ -43,11 +43,11 @@ def survey(root: int, steps: Sequence[Step], blobs: BlobStore, *, tolerant: bool
     found = Survey(list(ordered))
     conflicts: list[Conflict] = []
     made = {step.path for step in ordered if step.after is not None and step.after.entry == "directory"}
-    cleared: set[str] = set()  # what is no folder yet but becomes one: nothing can stand below it
+    cleared: set[str] = set()  # what is no folder now: nothing stands below it
     for number, step in enumerate(ordered):
         try:
             now = Present(None) if _is_below(step.path, cleared) else _look(root, step, blobs)
-            if step.path in made and (now.state is None or now.state.entry != "directory"):
+            if now.state is None or now.state.entry != "directory":
                 cleared.add(step.path)
             reason = _judge(found, number, step, now, tolerant)
             if not reason and number in found.todo[-1:]:

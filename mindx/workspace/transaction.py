@@ -86,8 +86,7 @@ class Transaction:
         wanted = f"{self._wanted}-{number}"
         if look(self._staging, wanted) is not None:
             return
-        with suppress(FileNotFoundError):
-            os.unlink("unfinished", dir_fd=self._staging)
+        self._discard_unfinished()
         if after.entry == "link":
             os.symlink(after.target, "unfinished", dir_fd=self._staging)
         else:
@@ -135,23 +134,35 @@ class Transaction:
 
     def _make_directory(self, number: int, path: str, after: State) -> None:
         with parent_of(self._root, path) as (directory, name):
-            try:
-                os.mkdir(name, 0o700, dir_fd=directory)
-            except FileExistsError:
-                found = look(directory, name)
-                if found is None or not stat.S_ISDIR(found.st_mode):
-                    raise ChangedMeanwhile(path, "something else stands there now") from None
+            found = look(directory, name)
+            if found is not None and not stat.S_ISDIR(found.st_mode):
+                raise ChangedMeanwhile(path, "something else stands there now")
+            if found is not None:
                 return
+            self._prepare_directory(after, os.fstat(directory))
             self.begun.add(number)
-            handle = open_directory(directory, name)
-            try:
-                if os.geteuid() == 0:
-                    owner = os.fstat(directory)
-                    os.fchown(handle, owner.st_uid, owner.st_gid)
-                os.fchmod(handle, after.mode & 0o777)
-            finally:
-                os.close(handle)
+            self._move("unfinished", self._staging, name, directory)
         self._touched.add(path.rpartition("/")[0])
+
+    def _prepare_directory(self, state: State, parent: os.stat_result) -> None:
+        """Make a directory in the staging folder, so that it is seen only with its mode and owner."""
+        self._discard_unfinished()
+        os.mkdir("unfinished", 0o700, dir_fd=self._staging)
+        handle = open_directory(self._staging, "unfinished")
+        try:
+            if os.geteuid() == 0:
+                os.fchown(handle, parent.st_uid, parent.st_gid)
+            os.fchmod(handle, state.mode & 0o777)
+        finally:
+            os.close(handle)
+
+    def _discard_unfinished(self) -> None:
+        """Remove what a run that was killed was making."""
+        found = look(self._staging, "unfinished")
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            os.rmdir("unfinished", dir_fd=self._staging)
+        elif found is not None:
+            os.unlink("unfinished", dir_fd=self._staging)
 
     def _place(self, number: int, step: Step) -> None:
         with parent_of(self._root, step.path) as (directory, name):
@@ -188,7 +199,7 @@ class Transaction:
 
     def _sync(self) -> None:
         for path in self._touched:
-            with suppress(FileNotFoundError):  # removed by a later step
+            with suppress(FileNotFoundError, NotADirectoryError):  # removed by a later step, or a file now
                 handle = open_directory(self._root, path)
                 try:
                     os.fsync(handle)
@@ -197,14 +208,18 @@ class Transaction:
 
 
 def remove_staging(root: int, staging: str) -> None:
-    """Remove a staging folder if it is there; it holds files only."""
+    """Remove a staging folder if it is there; it holds files and at most empty folders."""
     try:
         handle = open_directory(root, staging)
     except FileNotFoundError:
         return
     try:
         for name in os.listdir(handle):
-            os.unlink(name, dir_fd=handle)
+            found = look(handle, name)
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                os.rmdir(name, dir_fd=handle)
+            else:
+                os.unlink(name, dir_fd=handle)
     finally:
         os.close(handle)
     os.rmdir(staging, dir_fd=root)
