@@ -30,6 +30,8 @@ class Bulk:
             self._feed(data)
         except OSError as error:
             self.failure = error
+        except ValueError as error:  # a NUL in a name
+            self.failure = files.fail(errno.EINVAL, str(error))
 
     def _feed(self, data: bytes) -> None:
         if self._left and not self._buffer:
@@ -105,11 +107,16 @@ class Bulk:
         os.close(self._handle)
         self._handle = -1
 
+    def close(self) -> None:
+        """Close what is open."""
+        for handle in (self._handle, self._folder_handle):
+            if handle >= 0:
+                os.close(handle)
+        self._handle = self._folder_handle = -1
+
     def finish(self) -> None:
         """Close what is open. Raises OSError: the first failure, or EPROTO when the stream was cut."""
-        if self._handle >= 0:
-            os.close(self._handle)
-        os.close(self._folder_handle)
+        self.close()
         if self.failure is None and (self._left or self._buffer):
             self.failure = files.fail(errno.EPROTO, "the copy was cut short")
         if self.failure is not None:

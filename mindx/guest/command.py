@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 class RunningCommand:
     """A command from its spawn to its record."""
 
-    def __init__(self, request_id: int, request: wire.ExecRequest, spawned: Spawned, oom_kills: int) -> None:
+    def __init__(
+        self, request_id: int, request: wire.ExecRequest, spawned: Spawned, began_ns: int, oom_kills: int
+    ) -> None:
         self.request_id = request_id
         self.slot = request.slot
         self.pid = spawned.pid
@@ -30,7 +32,7 @@ class RunningCommand:
             OutputStream(spawned.stdout, wire.STDOUT, request.head_bytes, request.tail_bytes),
             OutputStream(spawned.stderr, wire.STDERR, request.head_bytes, request.tail_bytes),
         ]
-        self.began_ns = time.monotonic_ns()
+        self.began_ns = began_ns  # before the spawn: the program may be well on its way when PID 1 gets its turn
         self.deadline_ns = self.began_ns + request.deadline_ms * 1_000_000 if request.deadline_ms else NEVER
         self.status: int | None = None
         self.cause: int | None = None

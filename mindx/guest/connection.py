@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from _collections import deque  # type: ignore[import-not-found]  # what `collections` is slow to load
 
 from . import wire
 
 HIGH_WATER = 4 << 20  # above this no more output is taken from commands or files
 LOW_WATER = 1 << 20
+SMALL_BYTES = 4096
+SHARED_BYTES = 1 << 16
 
 
 class Connection:
@@ -16,9 +19,10 @@ class Connection:
     def __init__(self) -> None:
         self._reader = wire.FrameReader()
         self._sequence = 0
-        self._queue: list[bytes] = []
+        self._queue: deque[bytes] = deque()
+        self._small = bytearray()  # frames behind the queue that share one write
         self._sent = 0  # bytes of the first of the queue that are gone
-        self.waiting = 0  # bytes in the queue
+        self.waiting = 0  # bytes that are not gone
 
     def receive(self) -> list[tuple[int, int, int, bytes]] | None:
         """Return the frames that have come, or None at the end of the stream. Raises WireError."""
@@ -34,15 +38,24 @@ class Connection:
         """Queue one frame."""
         data = wire.frame(kind, self._sequence, request_id, payload, flags)
         self._sequence += 1
-        self._queue.append(data)
         self.waiting += len(data)
+        if len(data) < SMALL_BYTES:
+            self._small += data
+            if len(self._small) >= SHARED_BYTES:
+                self._close_small()
+        else:
+            self._close_small()
+            self._queue.append(data)
+
+    def _close_small(self) -> None:
+        if self._small:
+            self._queue.append(bytes(self._small))
+            self._small = bytearray()
 
     def flush(self) -> bool:
         """Write what the pipe takes; return True when nothing is left. Raises OSError when the host is gone."""
+        self._close_small()
         while self._queue:
-            if len(self._queue) > 1 and len(self._queue[0]) - self._sent < 4096:
-                self._queue = [b"".join([self._queue[0][self._sent :], *self._queue[1:64]]), *self._queue[64:]]
-                self._sent = 0
             first = self._queue[0]
             try:
                 written = os.write(1, memoryview(first)[self._sent :])
@@ -51,6 +64,6 @@ class Connection:
             self.waiting -= written
             self._sent += written
             if self._sent == len(first):
-                del self._queue[0]
+                self._queue.popleft()
                 self._sent = 0
         return True

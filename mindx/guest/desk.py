@@ -10,6 +10,8 @@ from . import bulk, files, streams, tree, wire
 from .connection import HIGH_WATER, Connection
 from .identity import Identity
 
+MAX_NAME_BYTES = 64 << 20  # of names in one answer: deep folders of long names would fill the host's memory
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +24,9 @@ class Desk:
         self._identity = identity
         self._root = root
         self._connection = connection
-        self._jobs: list[tuple[int, Iterator[None]]] = []
+        self._jobs: list[tuple[int, Iterator[bool]]] = []
+        self._parked: dict[int, Iterator[bool]] = {}  # reads whose window is used up
+        self._windows: dict[int, int] = {}
         self._writes: dict[int, files.NewFile] = {}
         self._copies: dict[int, bulk.Bulk] = {}
 
@@ -37,8 +41,38 @@ class Desk:
             self._dispatch(kind, request_id, payload)
         except OSError as error:
             self._fail(request_id, error)
+        except ValueError as error:  # a NUL in a name
+            self._fail(request_id, files.fail(errno.EINVAL, str(error)))
         finally:
             self._identity.leave()
+
+    def cancel(self, request_id: int) -> None:
+        """Give a request up and leave nothing of it; one that has been answered is none of ours any more."""
+        self._identity.enter()
+        try:
+            if not self._drop(request_id):
+                return
+        finally:
+            self._identity.leave()
+        self._fail(request_id, files.fail(errno.ECANCELED))
+
+    def _drop(self, request_id: int) -> bool:
+        found = False
+        if request_id in self._writes:
+            self._writes.pop(request_id).abandon()
+            found = True
+        if request_id in self._copies:
+            self._copies.pop(request_id).close()
+            found = True
+        jobs = [job for known, job in self._jobs if known == request_id]
+        jobs += [job for known, job in self._parked.items() if known == request_id]
+        for job in jobs:
+            job.close()  # type: ignore[attr-defined]
+            found = True
+        self._jobs = [(known, job) for known, job in self._jobs if known != request_id]
+        self._parked.pop(request_id, None)
+        self._windows.pop(request_id, None)
+        return found
 
     def work(self, until_s: float) -> None:
         """Advance the jobs in turn until the time is up, none is left or the host must catch up."""
@@ -46,17 +80,32 @@ class Desk:
         try:
             while self._jobs and self._connection.waiting < HIGH_WATER:
                 request_id, job = self._jobs.pop(0)
-                try:
-                    next(job)
-                    self._jobs.append((request_id, job))
-                except StopIteration:
-                    pass
-                except OSError as error:
-                    self._fail(request_id, error)
+                self._advance(request_id, job)
                 if time.monotonic() > until_s:
                     break
         finally:
             self._identity.leave()
+
+    def _advance(self, request_id: int, job: Iterator[bool]) -> None:
+        try:
+            waits = next(job)
+        except StopIteration:
+            self._windows.pop(request_id, None)
+        except OSError as error:
+            self._windows.pop(request_id, None)
+            self._fail(request_id, error)
+        else:
+            if waits:
+                self._parked[request_id] = job
+            else:
+                self._jobs.append((request_id, job))
+
+    def _want(self, request_id: int, payload: bytes) -> None:
+        if request_id in self._windows:
+            self._windows[request_id] += wire.WANTED.unpack(payload)[0]
+            job = self._parked.pop(request_id, None)
+            if job is not None:
+                self._jobs.append((request_id, job))
 
     def _fail(self, request_id: int, error: OSError) -> None:
         number = error.errno or errno.EIO
@@ -67,8 +116,12 @@ class Desk:
         if kind == wire.WRITE:
             self._write(request_id, payload)
         elif kind == wire.READ:
-            (max_bytes,) = wire.READ_REQUEST.unpack_from(payload)
+            max_bytes, window = wire.READ_REQUEST.unpack_from(payload)
+            if window:
+                self._windows[request_id] = window
             self._begin(request_id, self._read(request_id, payload[wire.READ_REQUEST.size :], max_bytes))
+        elif kind == wire.WANT:
+            self._want(request_id, payload)
         elif kind == wire.DATA:
             self._data(request_id, payload)
         elif kind == wire.LIST:
@@ -89,32 +142,42 @@ class Desk:
         else:
             raise wire.WireError("kind %d" % kind)
 
-    def _begin(self, request_id: int, job: Iterator[None]) -> None:
+    def _begin(self, request_id: int, job: Iterator[bool]) -> None:
         """Do the first slice at once: most jobs are small, and then this is all."""
-        try:
-            next(job)
-        except StopIteration:
-            return
-        self._jobs.append((request_id, job))
+        self._advance(request_id, job)
 
-    def _entries(self, request_id: int, records: Iterator[bytes]) -> Iterator[None]:
+    def _entries(self, request_id: int, records: Iterator[bytes]) -> Iterator[bool]:
+        left = MAX_NAME_BYTES
         for payload in records:
             if payload:
+                left -= len(payload)
+                if left < 0:
+                    raise files.fail(errno.E2BIG, "names of more than %d MiB" % (MAX_NAME_BYTES >> 20))
                 self._connection.send(wire.ENTRIES, request_id, payload)
-            yield
+            yield False
         self._connection.send(wire.DONE, request_id)
 
-    def _read(self, request_id: int, path: bytes, max_bytes: int) -> Iterator[None]:
+    def _read(self, request_id: int, path: bytes, max_bytes: int) -> Iterator[bool]:
         handle, size = self._root.open_file(path, max_bytes)
         digest = streams.new_sha256()
         sent = 0
-        for data in tree.read_file(handle, size):
-            digest.update(data)  # type: ignore[attr-defined]
-            sent += len(data)
-            self._connection.send(wire.DATA, request_id, data)
-            if sent < size:
-                yield
+        pieces = tree.read_file(handle, size)
+        try:
+            for data in pieces:
+                digest.update(data)  # type: ignore[attr-defined]
+                sent += len(data)
+                self._connection.send(wire.DATA, request_id, data)
+                if sent < size:
+                    yield self._used_up(request_id, len(data))
+        finally:
+            pieces.close()  # type: ignore[attr-defined]
         self._connection.send(wire.DONE, request_id, wire.FILE_END.pack(sent, digest.digest()))  # type: ignore[attr-defined]
+
+    def _used_up(self, request_id: int, sent: int) -> bool:
+        if request_id not in self._windows:
+            return False
+        self._windows[request_id] -= sent
+        return self._windows[request_id] <= 0
 
     def _write(self, request_id: int, payload: bytes) -> None:
         size, mode, path_length = wire.WRITE_REQUEST.unpack_from(payload)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 EMPTY = bytes.fromhex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 PIPE_BYTES = 1 << 20
 DEFAULT_PIPE_BYTES = 1 << 16
-F_SETPIPE_SZ = 1031
+F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032
 
 
 def widen(handle: int) -> None:
@@ -41,8 +41,7 @@ class OutputStream:
         self.total = 0
         self._head_left = head_bytes
         self._tail_bytes = tail_bytes
-        self._tail: list[bytes] = []
-        self._tail_held = 0
+        self._tail = bytearray()
         self._hash: object = None
 
     def pump(self, send_head: Callable[[int, bytes], None]) -> bool:
@@ -69,22 +68,25 @@ class OutputStream:
         return True
 
     def drain(self, send_head: Callable[[int, bytes], None]) -> None:
-        """Take what dead writers left in the pipe; a writer of another slot that still holds it gets no say."""
-        before = -1
-        while before != self.total:
+        """Take what dead writers left in the pipe.
+
+        Its capacity bounds that: a writer of another slot that was given the pipe could fill it for ever.
+        """
+        left = fcntl.fcntl(self.handle, F_GETPIPE_SZ)
+        while left > 0:
             before = self.total
-            if not self.pump(send_head):
+            if not self.pump(send_head) or self.total == before:
                 return
+            left -= self.total - before
 
     def _keep(self, data: bytes) -> None:
-        self._tail.append(data)
-        self._tail_held += len(data)
-        while self._tail_held - len(self._tail[0]) >= self._tail_bytes:
-            self._tail_held -= len(self._tail.pop(0))
+        self._tail += data[-self._tail_bytes :]
+        if len(self._tail) > 2 * self._tail_bytes:  # seldom, so that one-byte writes do not move it each time
+            del self._tail[: -self._tail_bytes]
 
     def tail(self) -> bytes:
         """Return the last bytes beyond the head, at most `tail_bytes`."""
-        return b"".join(self._tail)[-self._tail_bytes :] if self._tail else b""
+        return bytes(self._tail[-self._tail_bytes :]) if self._tail_bytes else b""
 
     def digest(self) -> bytes:
         """Return the raw SHA-256 of the whole stream."""

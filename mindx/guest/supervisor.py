@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 HELLO_WITHIN_S = 10.0
 FAREWELL_WITHIN_S = 5.0
+HOLD_S = 2.0
+MAX_PAUSE_NS = 86_400_000_000_000
 SLICE_S = 0.01
 
 
@@ -41,6 +43,7 @@ class Supervisor:
         self.reading_paused = False
         self.writing = False
         self.leaving = False
+        self.held_until = 0.0  # no deadline counts before this: the container was paused
         self.lease_s = HELLO_WITHIN_S
         self.heard = time.monotonic()
         self.desk: Desk | None = None  # this and the next two come with HELLO
@@ -76,10 +79,12 @@ class Supervisor:
         if self._desk_may_work():
             return 0
         until = self.heard + self.lease_s
+        if self.watchdog_pid == 0:
+            until = min(until, time.monotonic() + 0.1)
         for command in self.commands.values():
             if command.pidfd < 0:
                 return 2  # no pidfd here: ask waitpid
-            until = min(until, command.deadline_ns / 1e9)
+            until = min(until, max(command.deadline_ns / 1e9, self.held_until))
         return max(0.0, (until - time.monotonic()) * 1000 + 1)
 
     def _send(self) -> bool:
@@ -132,12 +137,25 @@ class Supervisor:
             self._cancel(request_id)
         elif kind == wire.PING:
             self.connection.send(wire.PONG, request_id)
+        elif kind == wire.HOLD:
+            self.held_until = time.monotonic() + HOLD_S
+            self._publish_deadline()
+        elif kind == wire.RESUME:
+            self._resume(wire.PAUSED_FOR.unpack(payload)[0])
         elif kind == wire.GOODBYE:
             self._leave(request_id)
         elif self.desk is None:
             raise wire.WireError("kind %d before hello" % kind)
         else:
             self.desk.take(kind, request_id, payload)
+
+    def _resume(self, paused_ns: int) -> None:
+        """Move every deadline by the length of a pause."""
+        self.held_until = 0.0
+        for command in self.commands.values():
+            if command.deadline_ns != watchdog.NEVER:
+                command.deadline_ns += min(paused_ns, MAX_PAUSE_NS)
+        self._publish_deadline()
 
     def _greet(self, request_id: int, payload: bytes) -> None:
         asked = dict(text.split(b"=", 1) for text in wire.split_texts(payload))
@@ -168,7 +186,7 @@ class Supervisor:
         if request.slot in self.commands or self.leaving:
             self.connection.send(wire.FAILED, request_id, wire.pack_failure(errno.EBUSY, b"a command runs already"))
             return
-        oom_kills = facts.oom_kills()
+        oom_kills, began_ns = facts.oom_kills(), time.monotonic_ns()
         try:
             spawned = self.spawner.spawn(
                 request.slot, request.argv, request.cwd, request.env, request.executable, request.has_stdin
@@ -176,13 +194,14 @@ class Supervisor:
         except OSError as error:
             record = refusal(error)
             if record is None:
-                text = os.fsencode(error.strerror or str(error))
-                failure = wire.pack_failure(error.errno or errno.EIO, text, request.argv[0])
-                self.connection.send(wire.FAILED, request_id, failure)
+                self._fail_spawn(request_id, error.errno or errno.EIO, error.strerror or str(error))
             else:
                 self.connection.send(wire.EXITED, request_id, record.pack())
             return
-        command = RunningCommand(request_id, request, spawned, oom_kills)
+        except ValueError as error:  # what no argument or variable can be
+            self._fail_spawn(request_id, errno.EINVAL, str(error))
+            return
+        command = RunningCommand(request_id, request, spawned, began_ns, oom_kills)
         self.commands[request.slot] = command
         for stream in command.streams:
             self.by_handle[stream.handle] = command
@@ -194,6 +213,9 @@ class Supervisor:
         if request.has_stdin:
             self.connection.send(wire.WANT, request_id)
         self._publish_deadline()
+
+    def _fail_spawn(self, request_id: int, number: int, text: str) -> None:
+        self.connection.send(wire.FAILED, request_id, wire.pack_failure(number, os.fsencode(text)))
 
     def _find(self, request_id: int) -> RunningCommand | None:
         for command in self.commands.values():
@@ -226,6 +248,8 @@ class Supervisor:
         command = self._find(request_id)
         if command is not None:
             self._end(command, wire.CAUSE_CANCELLED)
+        elif self.desk is not None:
+            self.desk.cancel(request_id)
 
     def _attend(self, handle: int, event: int) -> None:
         command = self.by_handle.get(handle)
@@ -263,7 +287,7 @@ class Supervisor:
             if pid == 0:
                 return
             if pid == self.watchdog_pid:
-                self.watchdog_pid = watchdog.start(self.watch)
+                self.watchdog_pid = 0
                 continue
             owner = None
             for command in self.commands.values():
@@ -281,9 +305,17 @@ class Supervisor:
         for command in list(self.commands.values()):
             if command.status is not None:
                 self._end(command, None)
+        if self.watchdog_pid == 0:
+            try:
+                self.watchdog_pid = watchdog.start(self.watch)
+            except OSError:
+                pass  # every process slot is taken: again in 100 ms
 
     def _enforce(self) -> None:
-        if self.commands:
+        if self.held_until and time.monotonic() >= self.held_until:
+            self.held_until = 0.0  # the word of how long it was has not come
+            self._publish_deadline()
+        if self.commands and time.monotonic() >= self.held_until:
             now = time.monotonic_ns()
             for command in list(self.commands.values()):
                 if now >= command.deadline_ns:
@@ -313,7 +345,9 @@ class Supervisor:
         self._publish_deadline()
 
     def _publish_deadline(self) -> None:
-        self.watch.next_deadline(min((c.deadline_ns for c in self.commands.values()), default=watchdog.NEVER))
+        held = time.monotonic() < self.held_until
+        deadlines = [] if held else [command.deadline_ns for command in self.commands.values()]
+        self.watch.next_deadline(min(deadlines, default=watchdog.NEVER))
 
 
 def main() -> None:

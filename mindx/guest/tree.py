@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from . import files, streams, wire
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 MAX_LIST = 100_000
 MAX_DEPTH = 200  # each level holds a handle; a deeper directory is listed as `other` and not entered
 BATCH_BYTES = 64 * 1024
+SLACK_BYTES = 16 << 20
+VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # removed or replaced since it was listed
 
 
 def list_directory(root: files.Root, path: bytes) -> Iterator[bytes]:
@@ -72,19 +75,28 @@ def open_as_owner(name: bytes, folder: int, flags: int, mode: int) -> int:
             os.chmod(name, mode, dir_fd=folder)
 
 
-def hash_file(name: bytes, folder: int, mode: int) -> Iterator[bytes]:
-    """Yield b"" between slices and last the raw SHA-256 of a regular file, or b"" when it cannot be read."""
+def hash_file(name: bytes, folder: int, mode: int, max_bytes: int) -> Iterator[bytes]:
+    """Yield b"" between slices and last the raw SHA-256 of a regular file.
+
+    It is b"" when the file cannot be read, is no regular file any more, or grows over `max_bytes`.
+    """
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         handle = open_as_owner(name, folder, flags, mode)
     except OSError:
         return
     try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return
         digest = streams.new_sha256()
+        left = max_bytes
         while True:
             data = os.read(handle, wire.MAX_PAYLOAD)
             if not data:
                 break
+            left -= len(data)
+            if left < 0:
+                return
             digest.update(data)  # type: ignore[attr-defined]
             if len(data) == wire.MAX_PAYLOAD:
                 yield b""
@@ -127,6 +139,9 @@ class Manifest:
 
     def __init__(self, root: files.Root, max_entries: int) -> None:
         self._levels = [Level(root.open_directory(files.WORKSPACE), b"")]
+        room = os.fstatvfs(self._levels[0].handle)
+        # Files with holes may claim exabytes. What the workspace can hold is read once over, and no more.
+        self._content_left = room.f_blocks * room.f_frsize + SLACK_BYTES
         self._left = max_entries
         self._max_entries = max_entries
 
@@ -142,8 +157,10 @@ class Manifest:
                 name, mode = level.waiting.pop()
                 try:
                     below = Level.below(level, name, mode)
-                except OSError:
-                    continue
+                except OSError as error:
+                    if error.errno in VANISHED:
+                        continue
+                    raise  # what cannot be seen must not look deleted
                 self._levels.append(below)
                 yield from self._scan(below)
         finally:
@@ -180,9 +197,13 @@ class Manifest:
             else:
                 kind = wire.KIND_OTHER
         elif kind == wire.KIND_LINK:
-            target = os.readlink(name, dir_fd=level.handle)
-        elif kind == wire.KIND_FILE:
-            for digest in hash_file(name, level.handle, seen.st_mode & 0o7777):
+            try:
+                target = os.readlink(name, dir_fd=level.handle)
+            except OSError:
+                return  # replaced since it was looked at
+        elif kind == wire.KIND_FILE and seen.st_size <= self._content_left:
+            self._content_left -= seen.st_size
+            for digest in hash_file(name, level.handle, seen.st_mode & 0o7777, seen.st_size + SLACK_BYTES):
                 sha256 = digest
                 yield b""
         size = 0 if kind == wire.KIND_DIRECTORY else seen.st_size

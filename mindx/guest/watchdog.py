@@ -59,6 +59,7 @@ def start(watch: Watch) -> int:
     if pid:
         return pid
     try:
+        os.closerange(3, 1 << 16)  # a held end of a command's pipe would keep it from seeing the other end close
         _watch(watch)
     finally:
         os._exit(70)
@@ -68,13 +69,17 @@ def _watch(watch: Watch) -> None:
     hangup = select.poll()
     hangup.register(0, 0)  # POLLHUP and POLLERR come unasked
     host_gone_ns = NEVER
+    late_before = False
     while True:
         if hangup.poll(PERIOD_MS) and host_gone_ns == NEVER:
             host_gone_ns = time.monotonic_ns()
         if host_gone_ns != NEVER:
             time.sleep(0.05)
-        if watch.overdue() or time.monotonic_ns() - GRACE_NS > host_gone_ns:
+        # Two looks: after a pause of the container PID 1 gets the time to hear how long it was.
+        late = watch.overdue()
+        if (late and late_before) or time.monotonic_ns() - GRACE_NS > host_gone_ns:
             try:
                 os.kill(-1, 9)
             except OSError:
                 pass
+        late_before = late

@@ -20,7 +20,7 @@ CHUNK = 256 * 1024
 HELLO = 1  # Settings as texts `key=value`; the guest says nothing before it
 EXEC = 2
 STDIN = 3  # a piece of the command's input; an empty one ends it; sent only after WANT
-CANCEL = 4
+CANCEL = 4  # ends a command, or gives up any other request; what has been answered already is left alone
 PING = 5
 READ = 6  # ReadRequest
 WRITE = 7  # WriteRequest, its first data behind it; the rest follows as DATA
@@ -32,6 +32,8 @@ PUT = 12  # opens a bulk copy; DATA carries PutRecords, an empty DATA ends it
 MANIFEST = 13
 GOODBYE = 14
 FAREWELL = 15  # the host has all it was owed; the guest may exit
+HOLD = 16  # the engine has paused the container: no deadline counts until RESUME, or HOLD_S after the pause
+RESUME = 17  # PAUSED_FOR: how long it stood still, by which every deadline moves
 
 # both ways
 DATA = 20
@@ -41,7 +43,7 @@ READY = 30  # facts as texts `key=value`, for the comparison of asked and effect
 OUT = 31  # flags: STDOUT or STDERR; the stream's head, as it arrives
 TAIL = 32  # flags as OUT; the kept end of a stream that went over its cap, before EXITED
 EXITED = 33  # ExitRecord; the one answer to EXEC
-WANT = 34  # the command can take more input
+WANT = 34  # the command can take more input; from the host: WANTED more bytes of a READ with a window
 DONE = 35  # a file request succeeded; payload by request
 FAILED = 36  # errno and text; the one answer to a request that could not be done
 ENTRIES = 37  # EntryRecords
@@ -310,7 +312,9 @@ def unpack_entries(payload: bytes) -> list[tuple[bytes, int, int, int, int, byte
     return entries
 
 
-READ_REQUEST = struct.Struct("<Q")  # the most bytes to read; the path follows
+READ_REQUEST = struct.Struct("<QI")  # the most bytes to read, and to send ahead of WANT (0: all); the path follows
+WANTED = struct.Struct("<I")
+PAUSED_FOR = struct.Struct("<Q")  # ns
 WRITE_REQUEST = struct.Struct("<QiH")  # size, mode (-1: keep), length of path; path and first data follow
 PUT_RECORD = struct.Struct("<BxHQHH")  # kind, mode, size, length of path and of target; both and the data follow
 MANIFEST_REQUEST = struct.Struct("<I")  # the most entries

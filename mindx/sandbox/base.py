@@ -72,7 +72,8 @@ class Sandbox(ABC):
     async def execute(self, command: Exec, on_output: OutputListener | None = None) -> ExecResult:
         """Run a program to its end and clean up all that it left. A failed command is a value.
 
-        `on_output` gets each piece of output as it arrives, up to the cap. Executions queue: one runs at a time.
+        `on_output` gets each piece of output as it arrives, up to the cap; if it raises, the command is killed and
+        the exception goes on to the caller. Executions queue: one runs at a time.
         Cancelling the call kills the command and all of it before CancelledError goes on.
         """
 

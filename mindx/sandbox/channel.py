@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from mindx.errors import FileError, SandboxLostError
@@ -20,6 +20,10 @@ from mindx.guest import wire
 ENGINE_HEADER = 8
 ENGINE_STDERR = 2
 MAX_STDERR_BYTES = 16 * 1024
+GONE = "The container ended while the session was open."
+FINAL = frozenset((wire.EXITED, wire.DONE, wire.FAILED, wire.READY, wire.PONG, wire.BYE))
+HEARTBEAT_ID = 0  # PING and PONG only
+MAX_ANSWER_BYTES = 96 << 20  # of names or content gathered for one answer, where the request sets no limit of its own
 
 
 class Request(Protocol):
@@ -46,12 +50,15 @@ class Channel(asyncio.BufferedProtocol):
         self._sequence = 0
         self._next_id = 1
         self._requests: dict[int, Request] = {}
+        self._heartbeats = 0  # sent and not yet answered
         self._transport: asyncio.Transport | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self.error: SandboxLostError | None = None
         self.closing = False
         self.ended = asyncio.Event()
+        self.obituary: Callable[[], Awaitable[str]] | None = None  # asked how the container died, when it has
+        self._mourning: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, sock: socket.socket) -> Channel:
@@ -70,8 +77,14 @@ class Channel(asyncio.BufferedProtocol):
         if self.error is not None:
             raise self.error
         assert self._transport is not None
-        self._transport.write(wire.frame(kind, self._sequence, request_id, payload, flags))
-        self._sequence += 1
+        if not self._transport.is_closing():
+            self._transport.write(wire.frame(kind, self._sequence, request_id, payload, flags))
+            self._sequence += 1
+
+    def beat(self) -> None:
+        """Tell the guest that the host lives. Raises SandboxLostError."""
+        self.send(wire.PING, HEARTBEAT_ID)
+        self._heartbeats += 1
 
     def begin(self, request: Request) -> int:
         """Return a fresh id under which `request` gets its frames. Raises SandboxLostError."""
@@ -83,8 +96,14 @@ class Channel(asyncio.BufferedProtocol):
         return request_id
 
     def end(self, request_id: int) -> None:
-        """Forget a request."""
+        """Forget a request that has had its one answer: whatever else comes for it breaks the protocol."""
         self._requests.pop(request_id, None)
+
+    def abandon(self, request_id: int) -> None:
+        """Give a request up: the guest is told, and what still comes for it, to its answer, falls on the floor."""
+        if self.error is None and request_id in self._requests:
+            self._requests[request_id] = _Abandoned(self, request_id)
+            self.send(wire.CANCEL, request_id)
 
     async def writable(self) -> None:
         """Wait until the engine takes more. Raises SandboxLostError."""
@@ -92,21 +111,17 @@ class Channel(asyncio.BufferedProtocol):
         if self.error is not None:
             raise self.error
 
-    def pause_reading(self) -> None:
-        """Stop reading until resume_reading: a slow consumer must not fill this process's memory."""
-        if self._transport is not None and self.error is None:
-            self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Read on."""
-        if self._transport is not None and self.error is None:
-            self._transport.resume_reading()
-
-    def close(self) -> None:
-        """Close the connection; the guest then ends by itself."""
+    async def close(self, within_s: float = 1.0) -> None:
+        """Close the connection; the guest then ends by itself. What it does not take within the time is dropped."""
         self.closing = True
-        if self._transport is not None:
-            self._transport.close()
+        if self._transport is None:
+            return
+        self._transport.close()
+        try:
+            await asyncio.wait_for(self.ended.wait(), within_s)
+        except asyncio.TimeoutError:
+            self._transport.abort()
+            await self.ended.wait()
 
     # -- asyncio's side
 
@@ -134,7 +149,7 @@ class Channel(asyncio.BufferedProtocol):
             return
         try:
             self._demultiplex(self._view[:nbytes])
-        except wire.WireError as error:
+        except Exception as error:  # noqa: BLE001 - whatever a frame breaks, here or in a request, ends the session
             self.lose("protocol_broken", f"The container broke the protocol ({error}). Nothing it said is trusted.")
 
     def eof_received(self) -> bool:
@@ -143,13 +158,24 @@ class Channel(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who waits."""
-        if self.error is None:
-            self.lose("container_gone", "The container ended while the session was open.")
+        if self.error is None and self.obituary is not None and not self.closing:
+            self._mourning = asyncio.ensure_future(self._mourn(self.obituary))
+        elif self.error is None:
+            self.lose("container_gone", GONE)
+        self._writable.set()
         self.ended.set()
+
+    async def _mourn(self, obituary: Callable[[], Awaitable[str]]) -> None:
+        how = ""
+        try:
+            how = await obituary()
+        finally:
+            self.lose("container_gone", f"{GONE} {how}".strip())
 
     def drop_requests(self, error: SandboxLostError) -> None:
         """Give every request that waits this error for an answer."""
-        requests, self._requests = self._requests, {}
+        requests = self._requests
+        self._requests = {request_id: _Abandoned(self, request_id) for request_id in requests}
         for request in requests.values():
             request.lose(error)
 
@@ -164,7 +190,7 @@ class Channel(asyncio.BufferedProtocol):
             self._writable.set()
             self.drop_requests(self.error)
         if self._transport is not None:
-            self._transport.close()
+            self._transport.abort()  # a close would wait until a guest that is frozen has taken what is queued
 
     # -- taking apart
 
@@ -190,18 +216,59 @@ class Channel(asyncio.BufferedProtocol):
                 self._stderr = (self._stderr + piece)[-MAX_STDERR_BYTES:]
             else:
                 for kind, flags, request_id, payload in self._frames.feed(piece):
-                    request = self._requests.get(request_id)
-                    if request is not None:
-                        request.receive(kind, flags, payload)
+                    if self.error is not None:
+                        return
+                    self._pass_on(kind, flags, request_id, payload)
+
+    def _pass_on(self, kind: int, flags: int, request_id: int, payload: bytes) -> None:
+        request = self._requests.get(request_id)
+        if request is not None:
+            request.receive(kind, flags, payload)
+        elif request_id == HEARTBEAT_ID and kind == wire.PONG and self._heartbeats:
+            self._heartbeats -= 1
+        else:
+            raise wire.WireError(f"kind {kind} for request {request_id}, which waits for nothing")
+
+
+class _Abandoned:
+    """Stands in for a request that nobody waits for any more, until its answer has come."""
+
+    def __init__(self, channel: Channel, request_id: int) -> None:
+        self._channel = channel
+        self._request_id = request_id
+
+    def receive(self, kind: int, flags: int, payload: bytes) -> None:
+        """Drop one frame."""
+        if kind in FINAL:
+            self._channel.end(self._request_id)
+
+    def lose(self, error: SandboxLostError) -> None:
+        """Nobody is there to hear it."""
 
 
 class Answer:
-    """A request with one answer: DATA and ENTRIES payloads are gathered or handed to `on_piece` until DONE."""
+    """A request with one answer of the kind `final`, or FAILED.
 
-    def __init__(self, channel: Channel, path: str, on_piece: Callable[[bytes], None] | None = None) -> None:
+    Before it come payloads of the kind `piece` (0: none), at most `max_bytes` of them, gathered in `pieces` or handed
+    to `on_piece`.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        path: str,
+        on_piece: Callable[[bytes], None] | None = None,
+        *,
+        final: int = wire.DONE,
+        piece: int = 0,
+        max_bytes: int = MAX_ANSWER_BYTES,
+    ) -> None:
         self._done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._channel = channel
         self._path = path
+        self._final = final
+        self._piece = piece
+        self._left = max_bytes
         self.pieces: list[bytes] = []
         self._on_piece = on_piece or self.pieces.append
         self.request_id = channel.begin(self)
@@ -213,16 +280,26 @@ class Answer:
 
     def receive(self, kind: int, flags: int, payload: bytes) -> None:
         """Take one frame."""
-        if self._done.done():
-            return
-        if kind in (wire.DATA, wire.ENTRIES):
+        if kind == self._piece:
+            self._left -= len(payload)
+            if self._left < 0:
+                raise wire.WireError("more was sent than was asked for")
             self._on_piece(payload)
-        elif kind in (wire.DONE, wire.READY, wire.BYE, wire.PONG):
-            self._done.set_result(payload)
+        elif kind == self._final:
+            self._channel.end(self.request_id)
+            if not self._done.done():
+                self._done.set_result(payload)
         elif kind == wire.FAILED:
-            self._done.set_exception(file_error(payload, self._path))
+            error = file_error(payload, self._path)
+            self._channel.end(self.request_id)
+            if not self._done.done():
+                self._done.set_exception(error)
         else:
             raise wire.WireError(f"kind {kind} in answer to a request")
+
+    def when_done(self, call: Callable[[], None]) -> None:
+        """Call once the answer is there, or the session is lost."""
+        self._done.add_done_callback(lambda _: call())
 
     def lose(self, error: SandboxLostError) -> None:
         """Pass the error on."""
@@ -230,13 +307,19 @@ class Answer:
             self._done.set_exception(error)
 
     async def result(self) -> bytes:
-        """Return the payload of DONE. Raises FileError, SandboxLostError."""
+        """Return the payload of the answer. Raises FileError, SandboxLostError."""
         try:
             return await self._done
         finally:
-            self._channel.end(self.request_id)
-            if self._done.done() and not self._done.cancelled():
-                self._done.exception()  # it was raised above, or nobody is there to hear it
+            self.drop()
+
+    def drop(self) -> None:
+        """Let go: a request that has no answer yet is abandoned. May be called twice."""
+        self._channel.abandon(self.request_id)
+        if not self._done.done():
+            self._done.cancel()
+        elif not self._done.cancelled():
+            self._done.exception()  # it was raised already, or nobody is there to hear it
 
 
 def file_error(payload: bytes, path: str) -> FileError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import secrets
 import struct
@@ -23,18 +24,24 @@ from mindx.guest import wire
 from mindx.sandbox import attest, container, entries
 from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 from mindx.sandbox.base_image import ensure_base
-from mindx.sandbox.channel import Answer, Channel
+from mindx.sandbox.channel import MAX_ANSWER_BYTES, Answer, Channel
 from mindx.sandbox.container import ContainerSettings, Ids
+from mindx.sandbox.deadline import HostDeadline
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error
+from mindx.sandbox.events import EngineEvent, current_events
 from mindx.sandbox.execution import Execution
 from mindx.sandbox.image import DerivedImage, ensure_derived
+from mindx.sandbox.life import Life
 from mindx.sandbox.owner import Owner
+from mindx.sandbox.settle import to_the_end
 
 T = TypeVar("T")
 LEASE_S = 300.0  # the guest ends when it has heard nothing for so long; a host that dies is noticed at once
 READY_WITHIN_S = 30.0
 GRACE_S = 5.0  # how much later than the guest's deadline the host's own clock ends the session
 GONE_WITHIN_S = 10.0
+WINDOW_BYTES = 4 << 20  # how far the guest reads ahead of a consumer
+MAX_PATH_BYTES = 65_535
 Progress = Callable[[str], None]
 
 
@@ -53,6 +60,9 @@ class DockerSandbox(Sandbox):
         self._attached: Any = None
         self._gone: threading.Event | None = None
         self._turn = asyncio.Lock()
+        self._events = current_events()
+        self._life = Life()
+        self._deadline: HostDeadline | None = None
         self._heartbeat: asyncio.TimerHandle | None = None
         self._closing = asyncio.Lock()
         self._started = False
@@ -65,9 +75,19 @@ class DockerSandbox(Sandbox):
         if self._started:
             raise SandboxError("started_twice", "The session has been started already.")
         self._started = True
+        try:
+            await self._start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _start(self) -> None:
+        listener = self._life.listener(self._hear_engine)
+        await self._in_thread("follow its events", lambda _: self._events.watch(self.session_id, listener))
         cpuset = await self._in_thread("start a container", self._create)
         sock = await self._in_thread("attach to the container", self._attach)
         self._channel = await Channel.open(sock)
+        self._channel.obituary = self._life.obituary
         self._watch_removal()
         await self._in_thread("start the container", lambda client: client.api.start(self.container_id))
         await self._greet()
@@ -87,7 +107,14 @@ class DockerSandbox(Sandbox):
         labels = container.labels(self.session_id, Owner.me(), self.settings)
         host = container.host_config(self.settings, self.ids, cpuset)
         request = container.create_request(image.image_id, image.python, labels, host)
-        created = client.api.create_container_from_config(request, f"mindx-{self.session_id}")
+        name = f"mindx-{self.session_id}"
+        self.container_id = name  # a create whose answer is lost has made one all the same
+        try:
+            created = client.api.create_container_from_config(request, name)
+        except docker.errors.APIError as error:
+            if error.response is not None:
+                self.container_id = ""  # refused: what has this name, if anything, is not ours
+            raise
         self.container_id = created["Id"]
         return cpuset
 
@@ -107,15 +134,19 @@ class DockerSandbox(Sandbox):
         assert client is not None
 
         def wait() -> None:
-            with contextlib.suppress(*ENGINE_EXCEPTIONS):
+            try:
                 client.api.wait(container_id, timeout=None, condition="removed")
+            except docker.errors.NotFound:
+                pass
+            except ENGINE_EXCEPTIONS:
+                return  # the engine went away, and what became of the container is not known
             gone.set()
 
         threading.Thread(target=wait, name="mindx-removal", daemon=True).start()
 
     async def _greet(self) -> None:
         channel = self._alive()
-        answer = Answer(channel, WORKSPACE)
+        answer = Answer(channel, WORKSPACE, final=wire.READY)
         hello = {
             "protocol": wire.PROTOCOL,
             "uid": self.ids.uid,
@@ -136,14 +167,16 @@ class DockerSandbox(Sandbox):
     def _beat(self) -> None:
         """Tell the guest from time to time that the host lives."""
         with contextlib.suppress(SandboxLostError):
-            self._alive().send(wire.PING, 0)
+            self._alive().beat()
             self._heartbeat = asyncio.get_running_loop().call_later(LEASE_S / 4, self._beat)
 
     async def close(self) -> None:
         """End the container and wait until the engine has removed it."""
-        with anyio.CancelScope(shield=True):
-            async with self._closing:
-                await self._close()
+        await to_the_end(self._close_in_turn())
+
+    async def _close_in_turn(self) -> None:
+        async with self._closing:
+            await self._close()
 
     async def _close(self) -> None:
         if not self._closed:
@@ -154,14 +187,16 @@ class DockerSandbox(Sandbox):
                 self._channel.drop_requests(self._closed_error())
             polite = await self._part()
             if self._channel is not None:
-                self._channel.close()
-                await self._channel.ended.wait()
+                await self._channel.close()
             if self._attached is not None:
                 self._attached.close()  # it holds the socket open behind asyncio's back
-            if self.container_id and not (polite and await self._wait_gone(GONE_WITHIN_S)):
-                await self._in_thread("remove the container", self._remove, closing=True)
-            if self._client is not None:
-                await anyio.to_thread.run_sync(self._client.close)
+            try:
+                if self.container_id and not (polite and await self._wait_gone(GONE_WITHIN_S)):
+                    await self._in_thread("remove the container", self._remove, closing=True)
+            finally:
+                self._events.unwatch(self.session_id)
+                if self._client is not None:
+                    await anyio.to_thread.run_sync(self._client.close)
 
     async def _part(self) -> bool:
         """Say goodbye; True when the guest has answered and ends by itself."""
@@ -169,7 +204,7 @@ class DockerSandbox(Sandbox):
         if channel is None or channel.error is not None or not self.facts:
             return False
         try:
-            answer = Answer(channel, WORKSPACE)
+            answer = Answer(channel, WORKSPACE, final=wire.BYE)
             channel.send(wire.GOODBYE, answer.request_id)
             await asyncio.wait_for(answer.result(), GRACE_S)
             channel.send(wire.FAREWELL, 0)
@@ -204,7 +239,7 @@ class DockerSandbox(Sandbox):
             except ENGINE_EXCEPTIONS as error:
                 raise engine_error(error, doing) from error
 
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=False)
+        return await to_the_end(anyio.to_thread.run_sync(work))
 
     def _closed_error(self) -> SandboxLostError:
         return SandboxLostError("session_closed", "The session is closed.")
@@ -226,36 +261,57 @@ class DockerSandbox(Sandbox):
                 execution = Execution(channel, command, on_output)
             except (ValueError, struct.error) as error:
                 raise SandboxError("bad_command", f"The command cannot be sent: {error}.") from error
-            late = None
-            if command.timeout_s is not None:
-                late = asyncio.get_running_loop().call_later(command.timeout_s + GRACE_S, self._give_up)
+            late = None if command.timeout_s is None else command.timeout_s + GRACE_S
+            self._deadline = HostDeadline(late, self._give_up)
             try:
                 return await execution.done
             except asyncio.CancelledError:
-                await self._cancel(channel, execution)
+                await to_the_end(self._cancel(execution))
                 raise
             finally:
-                if late is not None:
-                    late.cancel()
+                self._deadline.cancel()
 
-    async def _cancel(self, channel: Channel, execution: Execution) -> None:
+    async def _cancel(self, execution: Execution) -> None:
         """Kill the command and wait until the guest says that nothing of it is left."""
-        with anyio.CancelScope(shield=True):
-            done: asyncio.Future[ExecResult] = asyncio.get_running_loop().create_future()
-            execution.done = done
-            late = asyncio.get_running_loop().call_later(GRACE_S, self._give_up)
-            try:
-                channel.send(wire.CANCEL, execution.request_id)
-                await done
-            except (SandboxLostError, FileError):
-                return
-            finally:
-                late.cancel()
+        if execution.done.done() and not execution.done.cancelled():
+            return  # it ended in the very moment
+        execution.done = asyncio.get_running_loop().create_future()
+        if self._deadline is not None:
+            self._deadline.cancel()
+        late = HostDeadline(GRACE_S, self._give_up)
+        try:
+            execution.cancel()
+            await execution.done
+        except (SandboxError, FileError):
+            return
+        finally:
+            late.cancel()
 
     def _give_up(self) -> None:
         """The guest is late: its word counts no more. Closing the stream ends the container."""
         if self._channel is not None:
             self._channel.lose("guest_late", "The container did not end a command at its deadline and was given up.")
+
+    # -- the engine's word
+
+    def _hear_engine(self, event: EngineEvent) -> None:
+        """Take one of the engine's events, in the loop's thread."""
+        channel = self._channel
+        if channel is None or channel.error is not None or channel.closing:
+            return
+        if event.foreign or self._life.attaches > 1:
+            channel.lose(
+                "foreign_access",
+                f"Somebody else used the engine on this container ({event.action[:100]}). Nothing it says is trusted.",
+            )
+        elif event.action == "pause":
+            channel.send(wire.HOLD, 0)
+            if self._deadline is not None:
+                self._deadline.pause()
+        elif event.action == "unpause":
+            channel.send(wire.RESUME, 0, wire.PAUSED_FOR.pack(self._life.paused_ns))
+            if self._deadline is not None:
+                self._deadline.resume()
 
     # -- files
 
@@ -264,16 +320,28 @@ class DockerSandbox(Sandbox):
             raise self._closed_error()
         return self._alive()
 
-    def _ask(self, kind: int, path: str, payload: bytes, on_piece: Callable[[bytes], None] | None = None) -> Answer:
+    def _ask(
+        self,
+        kind: int,
+        path: str,
+        head: bytes = b"",
+        on_piece: Callable[[bytes], None] | None = None,
+        *,
+        piece: int = 0,
+        max_bytes: int = MAX_ANSWER_BYTES,
+    ) -> Answer:
+        """Send a request whose payload ends in a path. Raises FileError for what is no path, SandboxLostError."""
         channel = self._open_channel()
-        answer = Answer(channel, path, on_piece)
+        payload = head + path_bytes(path)
+        answer = Answer(channel, path, on_piece, piece=piece, max_bytes=max_bytes)
         channel.send(kind, answer.request_id, payload)
         return answer
 
     async def read_file(self, command: ReadFile) -> bytes:
         """Return a file's bytes, checked against the guest's digest."""
-        payload = wire.READ_REQUEST.pack(command.max_bytes) + os.fsencode(command.path)
-        answer = self._ask(wire.READ, command.path, payload)
+        most = bounded(command.max_bytes)
+        head = wire.READ_REQUEST.pack(most, 0)
+        answer = self._ask(wire.READ, command.path, head, piece=wire.DATA, max_bytes=most)
         end = await answer.result()
         data = answer.pieces[0] if len(answer.pieces) == 1 else b"".join(answer.pieces)
         self._check_digest(command.path, end, len(data), sha256(data).digest())
@@ -290,90 +358,109 @@ class DockerSandbox(Sandbox):
         """Yield a file's bytes as they arrive; the last check comes after the last piece."""
         channel = self._open_channel()
         pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
-        held = 0
+        held = 0  # bytes in the queue
+        used = 0  # bytes that the consumer has had and the guest does not know of yet
 
         def take(piece: bytes) -> None:
             nonlocal held
             held += len(piece)
-            if held > 8 << 20:
-                channel.pause_reading()
+            if held > WINDOW_BYTES + wire.MAX_PAYLOAD:
+                raise wire.WireError("more was sent than the window allows")
             pieces.put_nowait(piece)
 
-        answer = self._ask(wire.READ, path, wire.READ_REQUEST.pack(max_bytes) + os.fsencode(path), take)
-        ended = asyncio.ensure_future(answer.result())
-        ended.add_done_callback(lambda _: pieces.put_nowait(None))
+        most = bounded(max_bytes)
+        head = wire.READ_REQUEST.pack(most, WINDOW_BYTES)
+        answer = self._ask(wire.READ, path, head, take, piece=wire.DATA, max_bytes=most)
+        answer.when_done(lambda: pieces.put_nowait(None))
         digest, size = sha256(), 0
         try:
             while (piece := await pieces.get()) is not None:
                 held -= len(piece)
-                if held < 1 << 20:
-                    channel.resume_reading()
+                used += len(piece)
+                if used >= WINDOW_BYTES // 4 and not answer.failed:
+                    channel.send(wire.WANT, answer.request_id, wire.WANTED.pack(used))
+                    used = 0
                 digest.update(piece)
                 size += len(piece)
                 yield piece
-            self._check_digest(path, await ended, size, digest.digest())
+            self._check_digest(path, await answer.result(), size, digest.digest())
         finally:
-            channel.resume_reading()
-            ended.cancel()
+            answer.drop()
 
     async def write_file(self, command: WriteFile) -> None:
         """Write a file at once."""
         channel = self._open_channel()
-        path = os.fsencode(command.path)
-        mode = -1 if command.mode is None else command.mode
-        answer = Answer(channel, command.path)
+        path = path_bytes(command.path)
+        mode = -1 if command.mode is None else command.mode & 0o777
         first = command.data[: wire.CHUNK]
         head = wire.WRITE_REQUEST.pack(len(command.data), mode, len(path))
-        channel.send(wire.WRITE, answer.request_id, head + path + first)
-        if len(first) < len(command.data):
+        answer = Answer(channel, command.path)
+        try:
+            channel.send(wire.WRITE, answer.request_id, head + path + first)
             rest = memoryview(command.data)
             for at in range(wire.CHUNK, len(rest), wire.CHUNK):
                 if answer.failed:
                     break
                 channel.send(wire.DATA, answer.request_id, bytes(rest[at : at + wire.CHUNK]))
                 await channel.writable()
-        await answer.result()
+            await answer.result()
+        finally:
+            answer.drop()
 
     async def list_dir(self, command: ListDir) -> list[Entry]:
         """Return the entries of a directory, sorted by name."""
-        answer = self._ask(wire.LIST, command.path, os.fsencode(command.path))
+        answer = self._ask(wire.LIST, command.path, piece=wire.ENTRIES)
         await answer.result()
         return entries.listing(command.path, answer.pieces)
 
     async def make_dir(self, command: MakeDir) -> None:
         """Make a directory and its missing parents."""
-        await self._ask(wire.MKDIR, command.path, os.fsencode(command.path)).result()
+        await self._ask(wire.MKDIR, command.path).result()
 
     async def remove(self, command: Remove) -> None:
         """Remove a file or link."""
-        await self._ask(wire.REMOVE, command.path, os.fsencode(command.path)).result()
+        await self._ask(wire.REMOVE, command.path).result()
 
     async def stat(self, command: Stat) -> Entry:
         """Return what is there."""
-        answer = self._ask(wire.STAT, command.path, os.fsencode(command.path))
-        return entries.entry(await answer.result())
+        return entries.entry(await self._ask(wire.STAT, command.path).result())
 
     async def put(self, items: Iterable[PutItem]) -> None:
         """Copy things in, in one stream."""
         channel = self._open_channel()
         answer = Answer(channel, WORKSPACE)
-        channel.send(wire.PUT, answer.request_id)
         try:
+            channel.send(wire.PUT, answer.request_id)
             for piece in entries.put_stream(items):
-                if channel.error is not None:
-                    raise channel.error
                 channel.send(wire.DATA, answer.request_id, piece)
                 await channel.writable()
-        except BaseException:
-            channel.end(answer.request_id)
-            with contextlib.suppress(SandboxLostError):
-                channel.send(wire.DATA, answer.request_id)
-            raise
-        channel.send(wire.DATA, answer.request_id)
-        await answer.result()
+            channel.send(wire.DATA, answer.request_id)
+            await answer.result()
+        finally:
+            answer.drop()
 
     async def manifest(self, max_entries: int = 200_000) -> list[ManifestEntry]:
         """Return every name of the workspace with its digest."""
-        answer = self._ask(wire.MANIFEST, WORKSPACE, wire.MANIFEST_REQUEST.pack(max_entries))
+        channel = self._open_channel()
+        answer = Answer(channel, WORKSPACE, piece=wire.ENTRIES)
+        channel.send(wire.MANIFEST, answer.request_id, wire.MANIFEST_REQUEST.pack(max_entries))
         await answer.result()
         return entries.manifest(answer.pieces, max_entries)
+
+
+def path_bytes(path: str) -> bytes:
+    """Return a path as it crosses the wall. Raises FileError: ENAMETOOLONG, EINVAL for what no path can hold."""
+    try:
+        data = os.fsencode(path)
+    except UnicodeEncodeError:
+        data = b"\0"
+    number = errno.ENAMETOOLONG if len(data) > MAX_PATH_BYTES else errno.EINVAL if b"\0" in data else 0
+    if number:
+        shown = ascii(path[:200])
+        raise FileError("file_failed", f"{shown}: {os.strerror(number)}", errno=number, path=shown)
+    return data
+
+
+def bounded(max_bytes: int) -> int:
+    """Return a number of bytes that the wire can carry."""
+    return max(0, min(max_bytes, (1 << 63) - 1))

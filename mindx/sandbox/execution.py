@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from mindx.core.command import Exec
 from mindx.core.receipt import EMPTY_SHA256, ExecResult, ExitCause, KilledProcess, Receipt
-from mindx.errors import SandboxLostError
+from mindx.errors import SandboxError, SandboxLostError
 from mindx.guest import wire
 from mindx.sandbox import capped
 from mindx.sandbox.base import OutputListener
-from mindx.sandbox.channel import Channel, file_error
+from mindx.sandbox.channel import Channel
 
 CAUSES = {
     wire.CAUSE_EXIT: ExitCause.EXIT,
@@ -26,10 +26,17 @@ CAUSES = {
 }
 EMPTY = bytes.fromhex(EMPTY_SHA256)
 MAX_DEADLINE_MS = 2**32 - 1
+SMALL_BYTES = 4096
+SHARED_BYTES = 64 * 1024
 
 
 def request_of(command: Exec) -> wire.ExecRequest:
     """Return the wire's form of a command. Raises ValueError for a NUL in a text."""
+    if not command.argv:
+        raise ValueError("no program is named")
+    for name in command.env:
+        if not name or "=" in name:
+            raise ValueError(f"{name!r} is no name of a variable")
     head, tail = capped.split_cap(command.max_output_bytes)
     deadline_ms = 0 if command.timeout_s is None else max(1, min(MAX_DEADLINE_MS, int(command.timeout_s * 1000)))
     return wire.ExecRequest(
@@ -53,6 +60,8 @@ class Execution:
         self._listen = on_output
         self._streams = (Kept("stdout"), Kept("stderr"))
         self._sent_stdin = 0
+        self._stdin_ended = not command.stdin
+        self._listener_error: Exception | None = None
         self.done: asyncio.Future[ExecResult] = asyncio.get_running_loop().create_future()
         request = request_of(command).pack()
         if len(request) > wire.MAX_PAYLOAD:
@@ -68,13 +77,17 @@ class Execution:
             result = self._result(wire.ExitRecord.unpack(payload))
             self._channel.end(self.request_id)
             if not self.done.done():
-                self.done.set_result(result)
+                if self._listener_error is not None:
+                    self.done.set_exception(self._listener_error)
+                else:
+                    self.done.set_result(result)
         elif kind == wire.WANT:
             self._send_stdin()
         elif kind == wire.FAILED:
+            error = spawn_error(payload, self._command)
             self._channel.end(self.request_id)
             if not self.done.done():
-                self.done.set_exception(file_error(payload, self._command.cwd))
+                self.done.set_exception(error)
         else:
             raise wire.WireError(f"kind {kind} in answer to a command")
 
@@ -89,12 +102,30 @@ class Execution:
         stream = self._streams[flags - 1]
         if stream.take(payload, kind == wire.TAIL) > self._command.max_output_bytes:
             raise wire.WireError("more output than was asked for")
-        if self._listen is not None and kind == wire.OUT:
-            self._listen(stream.name, payload)
+        if kind == wire.OUT:
+            self._tell(stream.name, payload)
+
+    def _tell(self, name: Literal["stdout", "stderr"], piece: bytes) -> None:
+        """Pass a piece to the caller's listener. If that fails, the command is killed and the error is the caller's."""
+        if self._listen is None:
+            return
+        try:
+            self._listen(name, piece)
+        except Exception as error:  # noqa: BLE001 - it is raised again from `done`
+            self._listener_error = error
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Ask for the command's end and tell the listener nothing more. Raises SandboxLostError."""
+        self._listen = None
+        self._channel.send(wire.CANCEL, self.request_id)
 
     def _send_stdin(self) -> None:
+        if self._stdin_ended:
+            raise wire.WireError("more input is wanted after its end")
         data = self._command.stdin[self._sent_stdin : self._sent_stdin + wire.CHUNK]
         self._sent_stdin += len(data)
+        self._stdin_ended = not data
         self._channel.send(wire.STDIN, self.request_id, data)
 
     def _result(self, record: wire.ExitRecord) -> ExecResult:
@@ -111,9 +142,8 @@ class Execution:
             raise wire.WireError("more output than was counted")
         if stream.digest() != digest:
             raise wire.WireError("output that does not match its digest")
-        if self._listen is not None:
-            for piece in stream.tail:
-                self._listen(stream.name, piece)
+        for piece in stream.tail:
+            self._tell(stream.name, bytes(piece))
         return b"".join(stream.head + stream.tail), False
 
 
@@ -124,14 +154,16 @@ class Kept:
 
     def __init__(self, name: Literal["stdout", "stderr"]) -> None:
         self.name = name
-        self.head: list[bytes] = []
-        self.tail: list[bytes] = []
+        self.head: list[bytes | bytearray] = []
+        self.tail: list[bytes | bytearray] = []
         self.kept_bytes = 0
         self._hash: Any = None
 
     def take(self, piece: bytes, is_tail: bool) -> int:
-        """Take a piece and return how many bytes are kept now."""
-        (self.tail if is_tail else self.head).append(piece)
+        """Take a piece and return how many bytes are kept now. Raises WireError for a head after a tail."""
+        if self.tail and not is_tail:
+            raise wire.WireError("the head of a stream after its tail")
+        keep(self.tail if is_tail else self.head, piece)
         self.kept_bytes += len(piece)
         if self._hash is None:
             self._hash = sha256(piece)
@@ -144,12 +176,37 @@ class Kept:
         return EMPTY if self._hash is None else self._hash.digest()
 
 
+def keep(parts: list[bytes | bytearray], piece: bytes) -> None:
+    """Append a piece; small ones share a buffer, since a million objects of one byte take 40 MiB."""
+    last = parts[-1] if parts else b""
+    if isinstance(last, bytearray) and len(last) + len(piece) <= SHARED_BYTES:
+        last += piece
+    else:
+        parts.append(bytearray(piece) if len(piece) < SMALL_BYTES else piece)
+
+
+def spawn_error(payload: bytes, command: Exec) -> SandboxError:
+    """Return the error of a program that could not be started for want of something: processes, memory, handles."""
+    number, text, _ = wire.unpack_failure(payload)
+    said = text[:200].decode("utf-8", "backslashreplace") or os.strerror(number)
+    return SandboxError(
+        "spawn_failed",
+        f"The container could not start {command.argv[0]!r}: {said}. End what runs in the background, or raise limits.",
+        recoverable=True,
+        details={"errno": number},
+    )
+
+
 def receipt_of(record: wire.ExitRecord) -> Receipt:
     """Return the receipt of a checked record; an exit code counts only where the program gave one by itself."""
     cause = CAUSES[record.cause]
     own_end = cause in (ExitCause.EXIT, ExitCause.OOM) and record.exit_code >= 0
-    if cause is ExitCause.EXIT and not own_end:
+    if cause is ExitCause.EXIT and not 0 <= record.exit_code <= 255:
         raise wire.WireError("an exit without a code")
+    if cause is ExitCause.SIGNAL and not record.signal:
+        raise wire.WireError("a signal without a number")
+    if len(record.killed) > record.killed_count:
+        raise wire.WireError("more killed processes than were counted")
     return Receipt(
         exit_cause=cause,
         exit_code=record.exit_code if own_end else None,

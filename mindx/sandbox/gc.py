@@ -11,6 +11,8 @@ import docker.errors
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.owner import Owner
 
+GUEST = "/mindx/guest/__main__.py"
+
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
@@ -25,8 +27,8 @@ class Leftover:
 def find_leftovers(client: docker.DockerClient) -> list[Leftover]:
     """Return what dead owners left, in any state; blocking. Raises EngineError.
 
-    A label alone proves nothing, anybody can set one: name, session and owner must fit each other, and the owner
-    must be a process of this machine that is gone.
+    A label alone proves nothing, anybody can set one: name, session and owner must fit each other, the program must
+    be our guest, and the owner must be a process of this machine that is gone.
     """
     try:
         found = client.api.containers(all=True, filters={"label": "mindx.session"})
@@ -37,7 +39,8 @@ def find_leftovers(client: docker.DockerClient) -> list[Leftover]:
         labels = one.get("Labels") or {}
         session_id = labels.get("mindx.session", "")
         owner = Owner.from_labels(labels)
-        if f"/mindx-{session_id}" in (one.get("Names") or []) and owner is not None and owner.is_dead():
+        named = f"/mindx-{session_id}" in (one.get("Names") or [])
+        if named and GUEST in str(one.get("Command", "")) and owner is not None and owner.is_dead():
             leftovers.append(Leftover(one["Id"], f"mindx-{session_id}", one.get("State", "unknown"), session_id))
     return leftovers
 

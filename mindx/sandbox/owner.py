@@ -94,8 +94,8 @@ def boot_id() -> str:
 def start_time(pid: int) -> str:
     """Return when a process started, in clock ticks since boot, or "" when there is no such process."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_bytes()  # a name in it may be any bytes
     except OSError:
         return ""
-    fields = text[text.rindex(")") + 2 :].split()
+    fields = text[text.rindex(b")") + 2 :].decode("ascii").split()
     return "" if fields[0] in "ZX" else fields[19]
