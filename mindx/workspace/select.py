@@ -92,7 +92,7 @@ def _walk(root: int, path: str, depth: int, stack: IgnoreStack, selection: Selec
             inner = f"{path}/{name}" if path else name
             if _take(handle, inner, name, status, stack, selection):
                 below.append(inner)
-    except FileNotFoundError as error:  # a name went away between the listing and the look
+    except OSError as error:  # a name went away or changed between the listing and the look
         raise _unreadable(path, error) from None
     finally:
         os.close(handle)

@@ -58,7 +58,8 @@ class Transaction:
         """Let go of the staging folder, and remove it with all that it holds if `discard`."""
         os.close(self._staging)
         if discard:
-            remove_staging(self._root, self._staging_name)
+            with suppress(OSError):  # the next apply or undo of the run tries again
+                remove_staging(self._root, self._staging_name)
 
     def run(self, steps: Sequence[Step], todo: Iterable[int]) -> None:
         """Carry out `steps[i]` for each i of `todo`; the number names a step's contents in the staging folder."""

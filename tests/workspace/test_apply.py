@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -327,3 +328,92 @@ def test_killed_at_any_moment_it_is_taken_up_again(worked: Worked, tmp_path: Pat
         assert listing(folder) == before
         call += 11
     assert kills >= 4
+
+
+@pytest.mark.parametrize("name", ["rename", "link", "fsync", "rmdir", "mkdir"])
+def test_a_failure_at_any_call_is_rolled_back(
+    worked: Worked, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = listing(tmp_path / "w")
+    real, failed, fail_at = getattr(os, name), 0, 0
+    while True:
+        left = fail_at
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(os, name, call)
+        raised: WorkspaceError | None = None
+        try:
+            apply(worked.changes, worked.run, tmp_path / "w")
+        except WorkspaceError as error:
+            raised = error
+        finally:
+            monkeypatch.setattr(os, name, real)
+        if raised is None and left >= 0:
+            break
+        if raised is not None:
+            failed += 1
+            assert (raised.code, raised.exit_code) == ("apply_failed", 2)
+            assert "No space left" in raised.message
+            assert listing(tmp_path / "w") == before
+            assert journals(worked.run.path / JOURNAL_FOLDER) == []
+        else:  # it failed where it does no harm: a hard link, or the clean-up at the end
+            assert undo(worked.run).ok
+            assert listing(tmp_path / "w") == before
+            shutil.rmtree(worked.run.path / JOURNAL_FOLDER)
+        fail_at += 1
+    assert listing(tmp_path / "w") == expected()
+    assert failed or name == "link"
+
+
+def test_a_full_disk_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode:
+        pytest.skip("a small disk can only be mounted by root")
+    try:
+        fill(folder, {"a": b"a" * 300_000, "b": b"b" * 300_000})
+
+        def plan_big(tree: Any) -> None:
+            put(tree, "a", b"A" * 300_000)
+            put(tree, "b", b"B" * 300_000)
+            put(tree, "c", b"C" * 300_000)
+
+        worked = work(folder, tmp_path / "run", plan_big)
+        before = listing(folder)
+        with pytest.raises(WorkspaceError, match="No space left on device"):
+            apply(worked.changes, worked.run, folder)
+        assert listing(folder) == before
+        assert apply(worked.changes, worked.run, folder, ["a"]).ok
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_file_that_the_user_saves_meanwhile_is_not_lost(
+    worked: Worked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, real = tmp_path / "w", os.mkdir
+
+    def saving(*args: Any, **kwargs: Any) -> None:  # the first directory is made after the check of all paths
+        (folder / "edit.txt").write_text("saved by the user\n")
+        real(*args, **kwargs)
+
+    monkeypatch.setattr(os, "mkdir", saving)
+    report = apply(worked.changes, worked.run, folder)
+    assert [item.path for item in report.conflicts] == ["edit.txt"]
+    monkeypatch.undo()
+    assert {path: entry for path, entry in listing(folder).items() if path != "edit.txt"} == {
+        path: entry for path, entry in _initial(tmp_path).items() if path != "edit.txt"
+    }
+    assert (folder / "edit.txt").read_text() == "saved by the user\n"
+
+
+def _initial(tmp_path: Path) -> dict[str, Any]:
+    fill(tmp_path / "again", FILES)
+    return listing(tmp_path / "again")
