@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import tarfile
 import tempfile
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -26,6 +28,11 @@ _APT_OPTIONS = re.compile(
 )
 _KEPT_LINES = 30
 _GRACE_S = 30
+_LOOK_EVERY_S = 5
+_SILENCE_S = 1800
+# The unpacked image (230 MB), its tar (205 MB), the packages and their lists, and some room.
+_NEEDED_BYTES = 700_000_000
+_FULL_BYTES = 4_000_000
 
 
 def build_tar(
@@ -47,6 +54,8 @@ def build_tar(
             "image_no_builder",
             "cannot build an image: mmdebstrap is not installed. `make engine` installs it.",
         )
+    if shutil.disk_usage(folder).free < _NEEDED_BYTES:
+        raise _no_space()
     # apt reads keys and certificates as another user, and in a user namespace of its own.
     folder.chmod(0o755)
     target = folder / "root.tar"
@@ -161,16 +170,13 @@ def _run(command: Sequence[str], folder: Path, progress: Callable[[str], None]) 
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=environ,
-        text=True,
-        errors="replace",
         start_new_session=True,
     )
     said: deque[str] = deque(maxlen=_KEPT_LINES)
     try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            said.append(line.rstrip())
-            progress(line.rstrip())
+        for line in _read_lines(process, folder):
+            said.append(line)
+            progress(line)
         status = process.wait()
     except BaseException:
         _end(process)
@@ -182,7 +188,35 @@ def _run(command: Sequence[str], folder: Path, progress: Callable[[str], None]) 
         raise _failure(list(said))
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _read_lines(process: subprocess.Popen[bytes], folder: Path) -> Iterator[str]:
+    """Yield what it says, line by line. Raises ImageError when the disk fills up, or nothing moves any more.
+
+    apt can wait for ever for a helper of its own that met a full disk, so its silence has to be looked into.
+    """
+    assert process.stdout is not None
+    descriptor = process.stdout.fileno()
+    rest = b""
+    heard_at = time.monotonic()
+    while True:
+        if not select.select([descriptor], [], [], _LOOK_EVERY_S)[0]:
+            if shutil.disk_usage(folder).free < _FULL_BYTES:
+                raise _no_space()
+            if time.monotonic() - heard_at > _SILENCE_S:
+                raise ImageError(
+                    "image_build_failed",
+                    f"cannot build the image: nothing moved for {_SILENCE_S // 60} minutes. "
+                    "Check that `apt-get update` works, then try again.",
+                )
+            continue
+        heard_at = time.monotonic()
+        piece = os.read(descriptor, 65536)
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from (line.decode("utf-8", "replace").rstrip() for line in lines)
+        if not piece:
+            return
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
     """Ask mmdebstrap to clean up after itself; when it does not within 30 s, end all of it.
 
     The whole group is asked, as a terminal does it: mmdebstrap itself ignores signals and waits for its children.
@@ -199,13 +233,7 @@ def _failure(said: Sequence[str]) -> ImageError:
     text = "\n".join(said)
     details = {"output": list(said)}
     if "No space left on device" in text or "not enough free space" in text.lower():
-        place = tempfile.gettempdir()
-        return ImageError(
-            "image_no_space",
-            f"cannot build the image: the disk that holds {place} is full. "
-            "Make room (about 1 GB), or set TMPDIR to a folder on another disk.",
-            details=details,
-        )
+        return _no_space(details)
     if re.search(r"unable to pick chroot mode|need to be root|not allowed to unshare|newuidmap|must be root", text):
         return ImageError(
             "image_no_rights",
@@ -218,5 +246,14 @@ def _failure(said: Sequence[str]) -> ImageError:
     return ImageError(
         "image_build_failed",
         f"cannot build the image: mmdebstrap failed: {cause}. Check that `apt-get update` works, then try again.",
+        details=details,
+    )
+
+
+def _no_space(details: Mapping[str, list[str]] | None = None) -> ImageError:
+    return ImageError(
+        "image_no_space",
+        f"cannot build the image: the disk that holds {tempfile.gettempdir()} is full. "
+        f"Make room ({_NEEDED_BYTES // 10**6} MB), or set TMPDIR to a folder on another disk.",
         details=details,
     )
