@@ -78,9 +78,9 @@ test -z "$(pgrep -x dockerd)" && echo gone
 def test_an_engine_of_its_own_is_started_and_stopped(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
+    namespaces = ["unshare", "-n", "-m", "-p", "--fork", "--mount-proc", "--kill-child"]
     done = subprocess.run(
-        ["unshare", "-n", "-m", "-p", "--fork", "--mount-proc", "--kill-child", "bash", "-c", STORY, "bash"]
-        + [str(data), sys.executable, str(SCRIPT)],
+        [*namespaces, "bash", "-c", STORY, "bash", str(data), sys.executable, str(SCRIPT)],
         env={name: value for name, value in os.environ.items() if name != "DOCKER_HOST"}
         | {"MINDX_STATE_DIR": str(tmp_path / "state")},
         capture_output=True,
