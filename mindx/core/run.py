@@ -147,12 +147,16 @@ class TraceHead(_Record):
 
 
 class RunResult(_Record):
-    """The document of `mindx run --json`. `trace` is the path of the trace; `error` tells what broke, or is None."""
+    """The document of `mindx run --json`. `trace` is the path of the trace; `error` tells what broke, or is None.
+
+    `accepted_gaps` names the controls that the engine lacks and the policy does without.
+    """
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
     outcome: Outcome
     policy: PolicyRecord
+    accepted_gaps: tuple[str, ...] = ()
     started_at: str
     duration_s: float
     steps: tuple[StepRecord, ...] = ()

@@ -3,54 +3,79 @@
 from __future__ import annotations
 
 import os
+import sys
 
-CGROUP = "/sys/fs/cgroup"
-_STATUS = ("NoNewPrivs", "Seccomp", "CapBnd", "CapPrm", "CapInh", "CapAmb")
-_LIMITS = {
-    "memory_limit": (CGROUP + "/memory/memory.limit_in_bytes", CGROUP + "/memory.max"),
-    "memory_swap_limit": (CGROUP + "/memory/memory.memsw.limit_in_bytes", CGROUP + "/memory.swap.max"),
-    "pids_limit": (CGROUP + "/pids/pids.max", CGROUP + "/pids.max"),
-    "cpuset": (CGROUP + "/cpuset/cpuset.effective_cpus", CGROUP + "/cpuset.cpus.effective"),
-    "cpuset_asked": (CGROUP + "/cpuset/cpuset.cpus", CGROUP + "/cpuset.cpus"),
-}
-_oom_handle = -1
+from . import cgroup
+from .cgroup import read
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def read(path: str) -> bytes:
-    """Return up to 64 KiB of a file of the kernel's, or b"" when it is not there."""
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError:
-        return b""
-    try:
-        parts: list[bytes] = []
-        while True:
-            data = os.read(handle, 65536)
-            if not data or len(parts) > 16:
-                return b"".join(parts)
-            parts.append(data)
-    except OSError:
-        return b""
-    finally:
-        os.close(handle)
+    from .identity import Identity
+    from .spawn import Spawner
+
+_STATUS = ("NoNewPrivs", "Seccomp", "CapBnd", "CapPrm", "CapEff", "CapInh", "CapAmb", "Uid", "Gid", "Groups")
+_counters: cgroup.Counters | None = None
 
 
 def gather() -> list[bytes]:
     """Return facts as texts `key=value`; what cannot be read is an empty value, never a guess."""
-    facts = {}
-    for line in read("/proc/self/status").decode("utf-8", "replace").splitlines():
-        key, _, value = line.partition(":\t")
-        if key in _STATUS:
-            facts[key.lower()] = value.strip()
-    for key, paths in _LIMITS.items():
-        facts[key] = next((text.strip().decode() for text in map(read, paths) if text), "")
+    facts = _status("self", "")
+    facts.update(cgroup.limits())
     devices = read("/proc/net/dev").decode().splitlines()[2:]
     facts["interfaces"] = " ".join(line.split(":", 1)[0].strip() for line in devices)
-    facts["routes"] = str(max(0, len(read("/proc/net/route").splitlines()) - 1))
+    facts["routes"] = " ".join(_routes())
     facts["mounts"] = "\n".join(_mounts())
-    facts["hostname"] = os.uname().nodename
+    facts["hostname"] = os.uname()[1]
     facts["oom_score_adj"] = read("/proc/self/oom_score_adj").decode().strip()
+    facts["apparmor"] = read("/proc/self/attr/current").decode("utf-8", "replace").strip("\0\n")
     return [("%s=%s" % item).encode() for item in facts.items()]
+
+
+def of_agent(spawner: Spawner, identity: Identity, end: Callable[[int], object]) -> list[bytes]:
+    """Return what is in force for a program of the agent, and where it may write.
+
+    A program is started as every later one is, looked at from outside while it waits for its input, and ended by
+    `end`, which gets its slot.
+    """
+    facts = {}
+    argv = [os.fsencode(sys.executable), b"-I", b"-S", b"-c", b"import sys; sys.stdin.read()"]
+    spawned = spawner.spawn(0, argv, b"/workspace", [], argv[0], True)
+    try:
+        facts.update(_status(str(spawned.pid), "agent_"))
+        facts["agent_oom_score_adj"] = read("/proc/%d/oom_score_adj" % spawned.pid).decode().strip()
+        # The filters of PID 1 are the agent's, who can add one and never take one away.
+        facts["agent_ids"] = "%d %d" % (identity.uid_of(0), identity.gid)
+    finally:
+        for handle in (spawned.stdin, spawned.stdout, spawned.stderr):
+            if handle is not None:
+                os.close(handle)
+        end(0)
+    points = [line.split(" ", 2)[:2] for line in _mounts()]
+    identity.become(identity.uid_of(0))
+    try:
+        writable = [point for point, options in points if os.access(point, os.W_OK)]
+    finally:
+        identity.come_back()
+    facts["writable"] = " ".join(sorted(set(writable)))
+    return [("%s=%s" % item).encode() for item in facts.items()]
+
+
+def _status(pid: str, prefix: str) -> dict[str, str]:
+    found = {}
+    for line in read("/proc/%s/status" % pid).decode("utf-8", "replace").splitlines():
+        key, _, value = line.partition(":")
+        if key in _STATUS:
+            found[prefix + key.lower()] = " ".join(value.split())
+    return found
+
+
+def _routes() -> list[str]:
+    """Return the devices that routes of IPv4 and IPv6 lead to, but for the loopback interface."""
+    four = [line.split()[0] for line in read("/proc/net/route").decode().splitlines()[1:] if line.strip()]
+    six = [line.split()[-1] for line in read("/proc/net/ipv6_route").decode().splitlines() if line.strip()]
+    return sorted(set(four + six) - {"lo"})
 
 
 def _mounts() -> list[str]:
@@ -64,19 +89,14 @@ def _mounts() -> list[str]:
     return lines
 
 
+def count() -> cgroup.Count:
+    """Return what the kernel has counted in this container until now."""
+    global _counters
+    if _counters is None:
+        _counters = cgroup.Counters()
+    return _counters.look()
+
+
 def oom_kills() -> int:
     """Return how many processes of this container the kernel has killed for memory; 0 where it does not say."""
-    global _oom_handle
-    if _oom_handle < 0:
-        for path in (CGROUP + "/memory/memory.oom_control", CGROUP + "/memory.events"):
-            try:
-                _oom_handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                break
-            except OSError:
-                continue
-        else:
-            return 0
-    for line in os.pread(_oom_handle, 512, 0).splitlines():
-        if line.startswith(b"oom_kill "):
-            return int(line[9:])
-    return 0
+    return count().oom_kills

@@ -171,7 +171,13 @@ class Supervisor:
             self.identity.leave()
         self.spawner = Spawner(self.identity, self.watch, root)
         self.desk = Desk(self.identity, root, self.connection)
-        self.connection.send(wire.READY, request_id, wire.join_texts(facts.gather()))
+        self.connection.send(wire.READY, request_id, wire.join_texts(facts.gather() + self._agent_facts()))
+
+    def _agent_facts(self) -> list[bytes]:
+        def end(slot: int) -> None:
+            processes.sweep(self.identity, self.identity.uid_of(slot), {1, self.watchdog_pid}, self._collect)
+
+        return facts.of_agent(self.spawner, self.identity, end)
 
     def _leave(self, request_id: int) -> None:
         self.leaving = True

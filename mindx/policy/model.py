@@ -183,13 +183,18 @@ def _version(value: Any) -> Any:
 
 
 class Policy(_Closed):
-    """The operator's policy. Everything has a default but `version`; what is not allowed is denied."""
+    """The operator's policy. Everything has a default but `version`; what is not allowed is denied.
+
+    `runtime` is None for the engine's default. `accept_gaps` names controls that the engine may lack; each that it
+    does lack stands in every record of the run.
+    """
 
     version: Annotated[Literal[1], BeforeValidator(_version)] = 1
     name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "policy"
     description: Annotated[str, Field(max_length=2000)] = ""
     image: Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[a-z0-9][A-Za-z0-9./:@_-]*$")] = "python"
-    runtime: Literal["default"] = "default"
+    runtime: Literal["runc", "crun", "runsc", "kata"] | None = None
+    accept_gaps: tuple[Literal["seccomp", "swap", "memory", "pids", "cpuset"], ...] = ()
     limits: Limits = Limits()
     workspace: WorkspaceRules = WorkspaceRules()
     commands: Annotated[tuple[Rule, ...], Field(max_length=2000)] = ()

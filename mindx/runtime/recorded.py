@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from mindx.core.command import Exec, FileCommand, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult
 from mindx.errors import MindxError
+from mindx.sandbox.attest import Attestation
 from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 from mindx.trace.recorder import Recorder
 
@@ -22,9 +23,16 @@ class RecordedSandbox(Sandbox):
         self._inner = inner
         self._recorder = recorder
 
+    @property
+    def attestation(self) -> Attestation | None:
+        """The inner sandbox's."""
+        return self._inner.attestation
+
     async def start(self) -> None:
-        """Start the inner sandbox."""
+        """Start the inner sandbox and record what was found to be in force."""
         await self._inner.start()
+        if self._inner.attestation is not None:
+            self._recorder.record("attested", **self._inner.attestation.to_dict())
 
     async def close(self) -> None:
         """Close the inner sandbox."""

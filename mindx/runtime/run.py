@@ -109,6 +109,8 @@ class Run(ABC):
         loop: Loop | None = None
         try:
             await session.open(self._progress)
+            attestation = session.sandbox.attestation
+            self._known["accepted_gaps"] = () if attestation is None else attestation.gaps
             baseline = session.baseline
             self.recorder.record("session_started", workspace=baseline.folder, entries=len(baseline.entries))
             loop = Loop(reasoner, Dispatcher(handler(session), self._record_bug), self._record_step)

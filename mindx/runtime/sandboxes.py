@@ -17,5 +17,6 @@ def docker_sandbox(loaded: LoadedPolicy, progress: Progress) -> Sandbox:
     from mindx.sandbox.container import ContainerSettings
     from mindx.sandbox.docker import DockerSandbox
 
-    settings = ContainerSettings(loaded.policy.limits, loaded.policy.image, loaded.sha256)
+    policy = loaded.policy
+    settings = ContainerSettings(policy.limits, policy.image, loaded.sha256, policy.runtime, policy.accept_gaps)
     return DockerSandbox(settings, progress)

@@ -1,54 +1,199 @@
-"""Asked and effective: what the guest sees from inside is compared with what was asked of the engine.
+"""Asked and effective: what the engine says and what the guest sees is compared with what was asked.
 
-Any difference refuses the session. An engine can ignore a limit with a warning that nobody reads.
+Any difference refuses the session, unless the policy accepts that very gap. An engine can ignore a limit with a warning
+that nobody reads, and an engine's word is not the kernel's: each control is checked where it can be seen best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from mindx.errors import SandboxError
+from mindx.sandbox import seccomp
 from mindx.sandbox.container import CAPABILITIES, RUN_BYTES, ContainerSettings
 
 CAPABILITY_BITS = {"KILL": 5, "SETGID": 6, "SETUID": 7}
-WRITABLE_TYPES = {"/workspace": "tmpfs", "/tmp": "tmpfs", "/run/mindx": "tmpfs", "/dev/shm": "tmpfs"}
-# Mounted writable by the engine, but only root may write there, and no program of the agent is root.
+NO_CAPABILITIES = f"{0:016x}"
+# Mounted writable by the engine; `writable` says where the agent itself may write.
 SYSTEM_WRITABLE = {"/", "/dev", "/dev/pts", "/dev/mqueue", "/proc", "/sys/fs/cgroup"}
+# /dev/mqueue is open to all, but the message queue limit is 0. Terminals' /dev/pts is a list, not a place for files.
+AGENT_WRITABLE = {"/workspace", "/tmp", "/dev/shm", "/dev/mqueue"}
+# What the engine puts into HostConfig by itself must mean nothing.
+EMPTY_IN_ENGINE = (
+    "Binds",
+    "Mounts",
+    "VolumesFrom",
+    "Devices",
+    "DeviceRequests",
+    "DeviceCgroupRules",
+    "PortBindings",
+    "PublishAllPorts",
+    "Links",
+    "GroupAdd",
+    "ExtraHosts",
+    "PidMode",
+    "UTSMode",
+    "UsernsMode",
+    "CgroupParent",
+    "VolumeDriver",
+)
+# The kernel's own account of these is read inside; the engine stores them in forms of its own.
+SEEN_INSIDE = {"CapDrop", "Runtime", "OomKillDisable"}
+# The names that a policy's accept_gaps may use, and what to do instead of accepting.
+REMEDIES = {
+    "seccomp": "use an engine and a kernel with seccomp",
+    "swap": "boot with swapaccount=1, or switch swap off",
+    "memory": "let the engine use the memory controller of control groups",
+    "pids": "let the engine use the pids controller of control groups",
+    "cpuset": "let the engine use the cpuset controller of control groups",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One control that is not as it was asked for."""
+    """One control that is not as it was asked for. `control` is its short name, `what` the detail."""
 
     control: str
+    what: str
     asked: str
     effective: str
 
+    def __str__(self) -> str:
+        return f"{self.what}: asked {self.asked}, in force {self.effective}"
 
-def compare(settings: ContainerSettings, cpuset: str, facts: Mapping[str, str]) -> list[Difference]:
-    """Return what differs; an empty list means that everything asked for is in force. Pure."""
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of the engine: the whole request, the cpuset, and what the engine warned of when it took it."""
+
+    request: Mapping[str, Any]
+    cpuset: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attestation:
+    """What was found at the start: what differs, which of it the policy accepts, and the facts themselves."""
+
+    differences: tuple[Difference, ...]
+    accepted: tuple[Difference, ...]
+    facts: Mapping[str, str]
+    runtime: str
+    seccomp_sha256: str
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """The names of the accepted gaps that are really there, sorted."""
+        return tuple(sorted({difference.control for difference in self.accepted}))
+
+    def require(self) -> None:
+        """Raise SandboxError (not_as_asked) when anything differs that the policy does not accept."""
+        if not self.differences:
+            return
+        listed = "; ".join(map(str, self.differences))
+        ways = {difference.control: REMEDIES.get(difference.control) for difference in self.differences}
+        advice = [f"for {name}: {way}, or accept_gaps: [{name}] in the policy" for name, way in ways.items() if way]
+        raise SandboxError(
+            "not_as_asked",
+            f"The engine did not give the container what was asked: {listed}. Nothing was run."
+            + (f" What to do, {'; '.join(advice)}." if advice else ""),
+            details={"differences": [[d.control, d.what, d.asked, d.effective] for d in self.differences]},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for the trace."""
+        return {
+            "runtime": self.runtime,
+            "seccomp_sha256": self.seccomp_sha256,
+            "accepted_gaps": [str(difference) for difference in self.accepted],
+            "facts": {key: value for key, value in self.facts.items() if key != "mounts"},
+            "mounts": self.facts.get("mounts", "").splitlines(),
+        }
+
+
+def attest(
+    settings: ContainerSettings, asked: Asked, inspected: Mapping[str, Any], facts: Mapping[str, str]
+) -> Attestation:
+    """Compare what was asked with the engine's `inspect` and with what the guest saw. Pure."""
+    found = [
+        *_compare_status(facts),
+        *_compare_limits(settings, asked.cpuset, facts),
+        *_compare_network(facts),
+        *_compare_mounts(settings, facts.get("mounts", "")),
+        *_compare_writable(facts.get("writable", "")),
+        *compare_engine(asked.request, inspected),
+        *(_warned(text) for text in asked.warnings),
+    ]
+    accepts = set(settings.accept_gaps)
+    return Attestation(
+        differences=tuple(one for one in found if one.control not in accepts),
+        accepted=tuple(one for one in found if one.control in accepts),
+        facts=dict(facts),
+        runtime=str(inspected.get("HostConfig", {}).get("Runtime", "")),
+        seccomp_sha256=seccomp.profile_sha256(),
+    )
+
+
+def _differing(rows: Iterable[tuple[str, str, str, str]]) -> list[Difference]:
+    return [Difference(control, what, want, have or "not known") for control, what, want, have in rows if want != have]
+
+
+def _compare_status(facts: Mapping[str, str]) -> list[Difference]:
+    """Compare what the kernel says of PID 1 and of a program of the agent."""
+    bits = f"{sum(1 << CAPABILITY_BITS[name] for name in CAPABILITIES):016x}"
+    uid, _, gid = facts.get("agent_ids", "").partition(" ")
+    get = facts.get
+    return _differing(
+        [
+            ("no_new_privileges", "no-new-privileges of PID 1", "1", get("nonewprivs", "")),
+            ("no_new_privileges", "no-new-privileges of the agent", "1", get("agent_nonewprivs", "")),
+            ("seccomp", "seccomp mode of PID 1", "2", get("seccomp", "")),
+            ("seccomp", "seccomp mode of the agent", "2", get("agent_seccomp", "")),
+            ("capabilities", "bounding set", bits, get("capbnd", "")),
+            ("capabilities", "permitted to PID 1", bits, get("capprm", "")),
+            ("capabilities", "effective in PID 1", bits, get("capeff", "")),
+            ("capabilities", "inheritable of PID 1", NO_CAPABILITIES, get("capinh", "")),
+            ("capabilities", "ambient of PID 1", NO_CAPABILITIES, get("capamb", "")),
+            ("capabilities", "permitted to the agent", NO_CAPABILITIES, get("agent_capprm", "")),
+            ("capabilities", "effective in the agent", NO_CAPABILITIES, get("agent_capeff", "")),
+            ("capabilities", "inheritable of the agent", NO_CAPABILITIES, get("agent_capinh", "")),
+            ("capabilities", "ambient of the agent", NO_CAPABILITIES, get("agent_capamb", "")),
+            ("user", "uids of the agent", " ".join([uid or "its own"] * 4), get("agent_uid", "")),
+            ("user", "gids of the agent", " ".join([gid or "its own"] * 4), get("agent_gid", "")),
+            ("user", "supplementary groups of the agent", "none", get("agent_groups", "?") or "none"),
+            ("oom_score", "oom_score_adj of PID 1", "300", get("oom_score_adj", "")),
+            ("oom_score", "oom_score_adj of the agent", "1000", get("agent_oom_score_adj", "")),
+            ("hostname", "host name", "mindx", get("hostname", "")),
+        ]
+    )
+
+
+def _compare_limits(settings: ContainerSettings, cpuset: str, facts: Mapping[str, str]) -> list[Difference]:
     limits = settings.limits
-    bits = sum(1 << CAPABILITY_BITS[name] for name in CAPABILITIES)
-    asked = {
-        "no_new_privileges": ("1", facts.get("nonewprivs", "")),
-        "seccomp": ("2", facts.get("seccomp", "")),
-        "capability bounding set": (f"{bits:016x}", facts.get("capbnd", "")),
-        "permitted capabilities": (f"{bits:016x}", facts.get("capprm", "")),
-        "inheritable capabilities": (f"{0:016x}", facts.get("capinh", "")),
-        "ambient capabilities": (f"{0:016x}", facts.get("capamb", "")),
-        "memory": (str(limits.memory_bytes), facts.get("memory_limit", "")),
-        "pids": (str(limits.pids), facts.get("pids_limit", "")),
-        "cpuset": (_cpus(cpuset), _cpus(facts.get("cpuset", ""))),
-        "interfaces": ("lo", " ".join(name for name in facts.get("interfaces", "").split() if not _inert(name))),
-        "routes": ("0", facts.get("routes", "")),
-        "hostname": ("mindx", facts.get("hostname", "")),
-        "oom_score_adj": ("300", facts.get("oom_score_adj", "")),
-    }
-    found = [Difference(name, want, have or "not known") for name, (want, have) in asked.items() if want != have]
-    swap = facts.get("memory_swap_limit", "")
-    if swap not in (str(limits.memory_bytes), "0"):  # version 1 counts memory and swap together, version 2 swap alone
-        found.append(Difference("memory and swap", str(limits.memory_bytes), swap or "not known"))
-    return found + _compare_mounts(settings, facts.get("mounts", ""))
+    memory = str(limits.memory_bytes)
+    # Version 1 counts memory and swap together, version 2 swap alone.
+    swap = "0" if facts.get("cgroup_version") == "2" else memory
+    return _differing(
+        [
+            ("memory", "memory limit", memory, facts.get("memory_limit", "")),
+            ("swap", "limit of swap", swap, facts.get("memory_swap_limit", "")),
+            ("pids", "pids limit", str(limits.pids), facts.get("pids_limit", "")),
+            ("cpuset", "cpuset", _cpus(cpuset), _cpus(facts.get("cpuset", ""))),
+        ]
+    )
+
+
+def _compare_network(facts: Mapping[str, str]) -> list[Difference]:
+    interfaces = " ".join(name for name in facts.get("interfaces", "").split() if not _inert(name))
+    return _differing(
+        [
+            ("network", "interfaces", "lo", interfaces),
+            ("network", "routes", "none", facts.get("routes", "?") or "none"),
+        ]
+    )
 
 
 def _inert(interface: str) -> bool:
@@ -82,19 +227,19 @@ def _compare_mounts(settings: ContainerSettings, text: str) -> list[Difference]:
         mounts[point] = (options.split(","), super_options.split(","), kind)
         writable = "rw" in options.split(",") and point not in SYSTEM_WRITABLE
         if writable and point not in sizes and not (kind == "tmpfs" and point.startswith("/proc/")):
-            found.append(Difference(f"mount {point}", "absent or read-only", "writable"))
+            found.append(Difference("mounts", f"mount {point}", "absent or read-only", "writable"))
     if "ro" not in mounts.get("/", ([], [], ""))[0]:
-        found.append(Difference("root file system", "read-only", "writable"))
+        found.append(Difference("root", "root file system", "read-only", "writable"))
     for point, size in sizes.items():
         flags, super_flags, kind = mounts.get(point, ([], [], "absent"))
         if kind != "tmpfs":
-            found.append(Difference(f"mount {point}", "tmpfs", kind))
+            found.append(Difference("mounts", f"mount {point}", "tmpfs", kind))
             continue
         if not {"nosuid", "nodev"} <= set(flags):
-            found.append(Difference(f"mount {point}", "nosuid,nodev", ",".join(flags)))
+            found.append(Difference("mounts", f"mount {point}", "nosuid,nodev", ",".join(flags)))
         have = next((flag[5:] for flag in super_flags if flag.startswith("size=")), "")
         if _kib(have) != -(-size // 4096) * 4:
-            found.append(Difference(f"size of {point}", f"{-(-size // 4096) * 4}k", have or "no limit"))
+            found.append(Difference("mounts", f"size of {point}", f"{-(-size // 4096) * 4}k", have or "no limit"))
     return found
 
 
@@ -102,3 +247,61 @@ def _kib(text: str) -> int:
     digits = text.rstrip("kmg")
     scale = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1 << 20}.get(text[len(digits) :], 0)
     return int(int(digits) * scale) if digits.isdigit() else -1
+
+
+def _compare_writable(text: str) -> list[Difference]:
+    # Devices that all may write, such as /dev/null behind a masked file, are mounts of one file and no place.
+    points = {point for point in text.split() if not point.startswith(("/proc/", "/sys/"))}
+    more, fewer = points - AGENT_WRITABLE, {"/workspace", "/tmp"} - points
+    found = [Difference("writable", f"the agent at {point}", "may not write", "may write") for point in sorted(more)]
+    return found + [
+        Difference("writable", f"the agent at {point}", "may write", "may not write") for point in sorted(fewer)
+    ]
+
+
+def compare_engine(request: Mapping[str, Any], inspected: Mapping[str, Any]) -> list[Difference]:
+    """Compare the request with what the engine says it applied; what was not asked for must be empty."""
+    asked, applied = request["HostConfig"], inspected.get("HostConfig") or {}
+    rows = [
+        ("engine", f"HostConfig.{key}", _plain(key, value), _plain(key, applied.get(key)))
+        for key, value in asked.items()
+        if key not in SEEN_INSIDE
+    ]
+    rows += [("engine", f"HostConfig.{key}", "", _plain(key, applied.get(key) or "")) for key in EMPTY_IN_ENGINE]
+    if asked.get("Runtime"):
+        rows.append(("runtime", "runtime", asked["Runtime"], str(applied.get("Runtime", ""))))
+    profile = next((option[9:] for option in asked["SecurityOpt"] if option.startswith("apparmor=")), "")
+    if profile:
+        rows.append(("apparmor", "AppArmor profile", profile, str(inspected.get("AppArmorProfile", ""))))
+    mounts = [str(mount.get("Destination")) for mount in inspected.get("Mounts") or ()]
+    rows.append(("mounts", "volumes and binds", "none", " ".join(mounts) or "none"))
+    config = inspected.get("Config") or {}
+    rows.append(("user", "Config.User", request["User"], str(config.get("User", ""))))
+    return [
+        Difference(control, what, want or "nothing", have or "nothing")
+        for control, what, want, have in rows
+        if want != have
+    ]
+
+
+def _plain(key: str, value: Any) -> str:
+    """Return a value as text in one form: order does not count in lists, a long profile shows as its digest."""
+    if key == "CapAdd":
+        return " ".join(sorted(name.upper().removeprefix("CAP_") for name in value or ()))
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={_plain(name, inner)}" for name, inner in sorted(value.items()) if inner)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " ".join(sorted(_short(_plain("", inner)) for inner in value))
+    return "" if value is None else str(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) < 200 else f"{text[:20]}...sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _warned(text: str) -> Difference:
+    """Return what a warning of the engine means: it has taken the request and will not do all of it."""
+    low = text.lower()
+    names = ("swap", "pids", "cpuset", "seccomp", "memory")
+    control = next((name for name in names if name in low), "engine")
+    return Difference(control, "the engine's warning", "none", text)

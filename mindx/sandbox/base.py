@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mindx.core.command import Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult
 
 EntryKind = Literal["file", "directory", "link", "other"]
+if TYPE_CHECKING:
+    from mindx.sandbox.attest import Attestation
+
 OutputListener = Callable[[Literal["stdout", "stderr"], bytes], None]
 
 
@@ -59,6 +62,11 @@ class Sandbox(ABC):
 
     File methods raise FileError (the file's own trouble) and never follow a link in any part of the path.
     """
+
+    @property
+    def attestation(self) -> Attestation | None:
+        """What was found to be in force at the start; None before it, and where there is no container."""
+        return None
 
     @abstractmethod
     async def start(self) -> None:

@@ -5,7 +5,6 @@ Each value has its reason in docs/decisions or SECURITY.md; `attest.py` compares
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 from mindx.guest.identity import SLOTS
 from mindx.policy.model import Limits
+from mindx.sandbox import seccomp
 from mindx.sandbox.owner import Owner
 
 FIRST_UID, LAST_UID = 10_000, 59_999  # rootless engines map 65,536 ids only
@@ -58,11 +58,32 @@ READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysr
 
 @dataclass(frozen=True, slots=True)
 class ContainerSettings:
-    """What one container gets. Sizes in bytes; `cpus` whole CPUs, at most the host's."""
+    """What one container gets. Sizes in bytes; `cpus` whole CPUs, at most the host's.
+
+    `runtime` is a name that the engine knows, None its default. `accept_gaps` names the controls that the policy lets
+    the engine lack.
+    """
 
     limits: Limits = field(default_factory=Limits)
     image: str = "python"
     policy_sha256: str = ""
+    runtime: str | None = None
+    accept_gaps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineControls:
+    """Which of the kernel's controls the engine says it has, and how many CPUs."""
+
+    cpus: int
+    seccomp: bool = True
+    apparmor: bool = False
+
+    @classmethod
+    def of(cls, info: Mapping[str, Any]) -> EngineControls:
+        """Return what the engine's `info` says."""
+        names = {option.split(",")[0] for option in info.get("SecurityOptions") or ()}
+        return cls(int(info["NCPU"]), "name=seccomp" in names, "name=apparmor" in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +113,7 @@ def labels(session_id: str, owner: Owner, settings: ContainerSettings) -> dict[s
     return {
         "mindx.session": session_id,
         "mindx.policy_sha256": settings.policy_sha256,
+        "mindx.seccomp_sha256": seccomp.profile_sha256(),
         **owner.labels(),
     }
 
@@ -101,17 +123,32 @@ def tmpfs_options(size_bytes: int, inodes: int, ids: Ids, mode: str) -> str:
     return f"rw,exec,nosuid,nodev,size={size_bytes},nr_inodes={inodes},uid={ids.uid},gid={ids.gid},mode={mode}"
 
 
-def host_config(settings: ContainerSettings, ids: Ids, cpuset: str) -> dict[str, Any]:
+def security_options(settings: ContainerSettings, controls: EngineControls) -> list[str]:
+    """Return the engine's SecurityOpt.
+
+    An engine without seccomp refuses to start a container that asks for a profile; the profile is left out only where
+    the policy accepts that, and attestation records it.
+    """
+    options = ["no-new-privileges:true"]
+    if controls.seccomp or "seccomp" not in settings.accept_gaps:
+        options.append(f"seccomp={seccomp.profile()}")
+    if controls.apparmor:
+        options.append("apparmor=docker-default")
+    return options
+
+
+def host_config(settings: ContainerSettings, ids: Ids, cpuset: str, controls: EngineControls) -> dict[str, Any]:
     """Return the engine's HostConfig."""
     limits = settings.limits
     return {
+        **({"Runtime": settings.runtime} if settings.runtime else {}),
         "NetworkMode": "none",
         "IpcMode": "private",
         "CgroupnsMode": "private",
         "CapDrop": ["ALL"],
         "CapAdd": list(CAPABILITIES),
         "Privileged": False,
-        "SecurityOpt": ["no-new-privileges:true"],
+        "SecurityOpt": security_options(settings, controls),
         "ReadonlyRootfs": True,
         "Tmpfs": {
             "/workspace": tmpfs_options(limits.workspace_bytes, limits.workspace_inodes, ids, "0770"),
@@ -166,8 +203,3 @@ def create_request(
         "StopSignal": "SIGKILL",
         "HostConfig": dict(host),
     }
-
-
-def host_cpus() -> int:
-    """Return how many CPUs this process may use here; the engine's own count is asked for when it is remote."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -21,11 +21,11 @@ from mindx.core.command import WORKSPACE, Exec, ListDir, MakeDir, ReadFile, Remo
 from mindx.core.receipt import ExecResult
 from mindx.errors import FileError, SandboxError, SandboxLostError
 from mindx.guest import wire
-from mindx.sandbox import attest, container, entries
+from mindx.sandbox import attest, container, entries, runtimes
 from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 from mindx.sandbox.base_image import ensure_base
 from mindx.sandbox.channel import MAX_ANSWER_BYTES, Answer, Channel
-from mindx.sandbox.container import ContainerSettings, Ids
+from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
 from mindx.sandbox.deadline import HostDeadline
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error
 from mindx.sandbox.events import EngineEvent, current_events
@@ -52,6 +52,7 @@ class DockerSandbox(Sandbox):
         self.settings = settings or ContainerSettings()
         self.session_id = secrets.token_hex(8)
         self.facts: dict[str, str] = {}
+        self._attestation: attest.Attestation | None = None
         self.ids = Ids.draw()
         self.container_id = ""
         self._progress = progress
@@ -67,6 +68,11 @@ class DockerSandbox(Sandbox):
         self._closing = asyncio.Lock()
         self._started = False
         self._closed = False
+
+    @property
+    def attestation(self) -> attest.Attestation | None:
+        """What was found to be in force at the start."""
+        return self._attestation
 
     # -- life
 
@@ -84,28 +90,26 @@ class DockerSandbox(Sandbox):
     async def _start(self) -> None:
         listener = self._life.listener(self._hear_engine)
         await self._in_thread("follow its events", lambda _: self._events.watch(self.session_id, listener))
-        cpuset = await self._in_thread("start a container", self._create)
+        asked = await self._in_thread("start a container", self._create)
         sock = await self._in_thread("attach to the container", self._attach)
         self._channel = await Channel.open(sock)
         self._channel.obituary = self._life.obituary
         self._watch_removal()
         await self._in_thread("start the container", lambda client: client.api.start(self.container_id))
+        inspected = await self._in_thread("inspect the container", self._inspect)
         await self._greet()
-        differences = attest.compare(self.settings, cpuset, self.facts)
-        if differences:
-            listed = "; ".join(f"{d.control}: asked {d.asked}, in force {d.effective}" for d in differences)
-            raise SandboxError(
-                "not_as_asked",
-                f"The engine did not give the container what was asked: {listed}. Nothing was run.",
-                details={"differences": [[d.control, d.asked, d.effective] for d in differences]},
-            )
+        self._attestation = attest.attest(self.settings, asked, inspected, self.facts)
+        self._attestation.require()
         self._beat()
 
-    def _create(self, client: docker.DockerClient) -> str:
+    def _create(self, client: docker.DockerClient) -> attest.Asked:
         image = self._derived_image(client)
-        cpuset = container.pick_cpus(self.settings.limits.cpus, client.info()["NCPU"])
+        info = client.info()
+        controls = EngineControls.of(info)
+        runtimes.require(client, info, self.settings.runtime, image)
+        cpuset = container.pick_cpus(self.settings.limits.cpus, controls.cpus)
         labels = container.labels(self.session_id, Owner.me(), self.settings)
-        host = container.host_config(self.settings, self.ids, cpuset)
+        host = container.host_config(self.settings, self.ids, cpuset, controls)
         request = container.create_request(image.image_id, image.python, labels, host)
         name = f"mindx-{self.session_id}"
         self.container_id = name  # a create whose answer is lost has made one all the same
@@ -116,7 +120,11 @@ class DockerSandbox(Sandbox):
                 self.container_id = ""  # refused: what has this name, if anything, is not ours
             raise
         self.container_id = created["Id"]
-        return cpuset
+        return attest.Asked(request, cpuset, tuple(created.get("Warnings") or ()))
+
+    def _inspect(self, client: docker.DockerClient) -> dict[str, Any]:
+        inspected: dict[str, Any] = client.api.inspect_container(self.container_id)
+        return inspected
 
     def _derived_image(self, client: docker.DockerClient) -> DerivedImage:
         base = ensure_base(client, self.settings.image, self._progress)

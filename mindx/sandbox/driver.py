@@ -8,6 +8,7 @@ from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove
 from mindx.core.receipt import ExecResult
 from mindx.core.verdict import Verdict
 from mindx.errors import DeniedError
+from mindx.sandbox.attest import Attestation
 from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 
 Judge = Callable[[Command], Verdict]
@@ -28,6 +29,11 @@ class Driver(Sandbox):
         if not verdict.allowed:
             details = {"rule": verdict.rule, "decision": verdict.decision}
             raise DeniedError("denied_by_policy", verdict.reason, details=details)
+
+    @property
+    def attestation(self) -> Attestation | None:
+        """The inner sandbox's."""
+        return self._sandbox.attestation
 
     async def start(self) -> None:
         """Start the sandbox."""

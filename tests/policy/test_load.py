@@ -106,7 +106,7 @@ def test_keys_of_later_versions_are_refused_with_that_word(key: str) -> None:
         ("version: 1\ncommands: [{allow: ls, not_match: ls -l}]\n", "is covered"),
         ("version: 1\nworkspace: {exclude: ['!a']}\n", "without !"),
         ("version: 2\n", "version 1 only"),
-        ("version: 1\nruntime: runsc\n", "default"),
+        ("version: 1\nruntime: gvisor\n", "runsc"),
         ("version: 1\nautonomous: yes\n", "never"),
         ("[" * 100, "levels"),
         ("a: b: c\n", "not readable as YAML"),

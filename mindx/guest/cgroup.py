@@ -1,0 +1,103 @@
+"""The container's control group, version 1 or 2: its limits, and what the kernel counts in it.
+
+A limit is the kernel's own text ("max" or a huge number where there is none), an empty one where there is no such file.
+"""
+
+from __future__ import annotations
+
+import os
+
+ROOT = "/sys/fs/cgroup"
+# name: (version 1, version 2)
+LIMITS = {
+    "memory_limit": ("memory/memory.limit_in_bytes", "memory.max"),
+    "memory_swap_limit": ("memory/memory.memsw.limit_in_bytes", "memory.swap.max"),
+    "pids_limit": ("pids/pids.max", "pids.max"),
+    "cpuset": ("cpuset/cpuset.effective_cpus", "cpuset.cpus.effective"),
+    "cpu_quota": ("cpu/cpu.cfs_quota_us", "cpu.max"),
+}
+# file (version 1, version 2): the words before each number that is wanted
+_COUNTED = (
+    (("memory/memory.oom_control", "memory.events"), (b"oom_kill ",)),
+    (("pids/pids.events", "pids.events"), (b"max ",)),
+    (("cpu/cpu.stat", "cpu.stat"), (b"nr_throttled ", b"throttled_time ", b"throttled_usec ")),
+    (("memory/memory.max_usage_in_bytes", "memory.peak"), (b"",)),
+)
+
+
+def read(path: str) -> bytes:
+    """Return up to 1 MiB of a file of the kernel's, or b"" when it is not there."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        parts: list[bytes] = []
+        while True:
+            data = os.read(handle, 65536)
+            if not data or len(parts) > 16:
+                return b"".join(parts)
+            parts.append(data)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
+
+
+def version(root: str = ROOT) -> str:
+    """Return `2` for the unified hierarchy, else `1`."""
+    return "2" if os.path.exists(root + "/cgroup.controllers") else "1"
+
+
+def limits(root: str = ROOT) -> dict[str, str]:
+    """Return the limits in force, by name."""
+    which = 1 if version(root) == "2" else 0
+    found = {name: read("%s/%s" % (root, paths[which])).strip().decode() for name, paths in LIMITS.items()}
+    found["cgroup_version"] = version(root)
+    return found
+
+
+class Counters:
+    """What the kernel has counted since the container's start. The files stay open: a look costs microseconds."""
+
+    def __init__(self, root: str = ROOT) -> None:
+        which = 1 if version(root) == "2" else 0
+        self._handles = []
+        for paths, words in _COUNTED:
+            try:
+                handle = os.open("%s/%s" % (root, paths[which]), os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                handle = -1
+            self._handles.append((handle, words))
+
+    def look(self) -> Count:
+        """Return the numbers of now; 0 for what this kernel does not count."""
+        values = []
+        for handle, words in self._handles:
+            lines = [] if handle < 0 else os.pread(handle, 1024, 0).splitlines()
+            values += [_number(lines, word) for word in words]
+        oom_kills, pids_refused, throttled, throttled_ns, throttled_us, peak = values
+        return Count(oom_kills, pids_refused, throttled, throttled_us or throttled_ns // 1000, peak)
+
+
+class Count:
+    """One look at the counters. `memory_peak` is the most bytes that the container ever used; 0 when not known."""
+
+    __slots__ = ("memory_peak", "oom_kills", "pids_refused", "throttled", "throttled_us")
+
+    def __init__(
+        self, oom_kills: int = 0, pids_refused: int = 0, throttled: int = 0, throttled_us: int = 0, memory_peak: int = 0
+    ) -> None:
+        self.oom_kills = oom_kills
+        self.pids_refused = pids_refused
+        self.throttled = throttled
+        self.throttled_us = throttled_us
+        self.memory_peak = memory_peak
+
+
+def _number(lines: list[bytes], word: bytes) -> int:
+    for line in lines:
+        if line.startswith(word):
+            text = line[len(word) :]
+            return int(text) if text.isdigit() else 0
+    return 0
