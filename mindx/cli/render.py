@@ -42,7 +42,7 @@ def colours(stream: Any) -> bool:
 
 def styled(text: str, colour: str | None, stream: Any, *, bold: bool = False) -> str:
     """Return the text in a colour when the stream takes colours."""
-    return click.style(text, fg=colour, bold=bold) if colours(stream) else text
+    return click.style(text, fg=colour, bold=bold or None) if colours(stream) else text
 
 
 def note(text: str) -> None:

@@ -19,9 +19,10 @@ def tool(command, **params):
     return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, **params}}
 
 
-def sessions(engine: docker.DockerClient, process: subprocess.Popen[bytes]):
-    """Return the containers that a process owns."""
-    return engine.containers.list(all=True, filters={"label": f"mindx.pid={process.pid}"})
+def sessions(engine: docker.DockerClient, process: subprocess.Popen[bytes], state=None):
+    """Return the containers that a process owns, in any state or in one."""
+    found = engine.api.containers(all=True, filters={"label": f"mindx.pid={process.pid}"})
+    return [container for container in found if state in (None, container["State"])]
 
 
 def wait_for(condition, seconds=30.0):
@@ -161,11 +162,11 @@ def test_sigkill_leaves_nothing_and_the_run_is_interrupted(engine_mindx, engine)
 
 def test_gc_removes_what_a_dead_mindx_left(engine_mindx, engine, derived_image):
     with engine_mindx.start("exec", "--", "sleep", "60") as process:
-        container = wait_for(lambda: sessions(engine, process))[0]
-        labels, name = container.labels, container.name
+        container = wait_for(lambda: sessions(engine, process, "running"))[0]
+        labels, name = container["Labels"], container["Names"][0].removeprefix("/")
         process.kill()
         process.communicate(timeout=30)
-    wait_for(lambda: not sessions(engine, process), 10)
+    wait_for(lambda: not sessions(engine, process), 20)  # a guest that was never greeted waits 10 s
     # What a mindx leaves that is killed between create and start: the same labels, never started.
     left = engine.containers.create(derived_image.image_id, name=name, labels=labels, network_mode="none")
     foreign = engine.containers.create(derived_image.image_id, labels={"mindx.session": "spoofed"}, network_mode="none")
@@ -175,7 +176,7 @@ def test_gc_removes_what_a_dead_mindx_left(engine_mindx, engine, derived_image):
         assert dry["removed"] == []
         done = engine_mindx("gc", "--json").json
         assert left.id in done["removed"]
-        present = [one.id for one in engine.containers.list(all=True)]
+        present = [one["Id"] for one in engine.api.containers(all=True)]
         assert left.id not in present
         assert foreign.id in present
     finally:

@@ -1,0 +1,132 @@
+"""`shell`: SimpleCoder typed, from standard input and at a real terminal."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import termios
+import time
+
+import pytest
+
+from mindx.cli.shell import prompt
+from mindx.tools.simple_coder_state import CoderState
+
+
+def documents(text: str):
+    """Return the JSON documents that follow each other."""
+    decoder = json.JSONDecoder()
+    found, text = [], text.strip()
+    while text:
+        value, end = decoder.raw_decode(text)
+        found.append(value)
+        text = text[end:].strip()
+    return found
+
+
+def test_the_prompt_shows_place_and_venv():
+    assert prompt(CoderState()) == ". $ "
+    state = CoderState(cwd="/workspace/app", venv="/workspace/app/.venv")
+    assert prompt(state) == "(.venv) ./app $ "
+    assert "\x1b" not in prompt(CoderState(cwd="/workspace/\x1b[2J"))
+
+
+def test_lines_of_standard_input(engine_mindx):
+    lines = [
+        "mkdir app",
+        "cd app",
+        "write a.txt hello world",
+        "read a.txt",
+        "",
+        "run cat a.txt",
+        "run false",
+        "no_such_command",
+        "write 'open",
+        "rm a.txt",
+        "toggle_autonomous_mode",
+        "rm a.txt",
+        "exit",
+        "mkdir never",
+    ]
+    done = engine_mindx("shell", stdin="\n".join(lines).encode())
+    assert done.code == 0, done.err
+    found = documents(done.out)
+    assert [item["status"] for item in found] == [
+        "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS", "FAILURE", "ERROR", "ERROR", "SUCCESS", "SUCCESS",
+    ]  # fmt: skip
+    assert found[3]["content"] == "hello world"
+    assert (found[4]["return_code"], found[4]["stdout"]) == (0, "hello world")
+    assert "quote" in done.err
+    result = engine_mindx("runs", "show", "last", "--json").json
+    assert [change["path"] for change in result["changes"]] == ["app"]
+    assert len(result["steps"]) == 10
+
+
+def own_terminal():
+    """Make standard input the controlling terminal, so that Ctrl-C is a signal there."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Terminal:
+    """A person at a pseudo-terminal."""
+
+    def __init__(self, mindx, *arguments):
+        self.master, slave = pty.openpty()
+        env = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        streams = {"stdin": slave, "stdout": slave, "stderr": slave}
+        self.process = mindx.start(*arguments, **streams, env=env, preexec_fn=own_terminal)
+        os.close(slave)
+        self.seen = b""
+
+    def expect(self, text: bytes, seconds: float = 40.0) -> None:
+        deadline = time.monotonic() + seconds
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            if select.select([self.master], [], [], 0.2)[0]:
+                self.seen += os.read(self.master, 65536)
+        self.seen = self.seen[self.seen.index(text) + len(text) :]
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def close(self) -> int:
+        try:
+            return self.process.wait(40)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+            os.close(self.master)
+
+
+@pytest.mark.timeout(110)
+def test_at_a_terminal(engine_mindx):
+    terminal = Terminal(engine_mindx, "shell")
+    terminal.expect(b". $")
+    terminal.type("mkdir app\r")
+    terminal.expect(b"created")
+    terminal.type("cd app\r")
+    terminal.expect(b"./app $")
+    terminal.type("dropped\x03")  # Ctrl-C at the prompt drops the line
+    terminal.expect(b"./app $")
+    terminal.type("run printf '\\033[2Jdone'\r")
+    terminal.expect(b"\\x1b[2Jdone")
+    terminal.expect(b"./app $")
+    terminal.type("run sleep 60\r")
+    # In the container the sleep has begun when the trace says so.
+    runs = engine_mindx.state / "runs"
+    deadline = time.monotonic() + 30
+    while b'"sleep 60"' not in next(runs.iterdir()).joinpath("trace.jsonl").read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    terminal.type("\x03")  # Ctrl-C during a command ends that command alone
+    terminal.expect(b"cancelled")
+    terminal.expect(b"./app $")
+    terminal.type("\x1b[A\x1b[A\r")  # the history: not the sleep, the printf before it
+    terminal.expect(b"\\x1b[2Jdone")
+    terminal.expect(b"./app $")
+    terminal.type("\x04")
+    assert terminal.close() == 0
+    assert (engine_mindx.state / "shell_history").stat().st_mode & 0o777 == 0o600
+    assert "run sleep 60" in (engine_mindx.state / "shell_history").read_text()
