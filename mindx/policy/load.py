@@ -16,11 +16,16 @@ from mindx.core.data_files import data_path
 from mindx.core.fault import Fault
 from mindx.errors import InputError
 from mindx.policy.document import MAX_FILE_BYTES, Document, read_document
-from mindx.policy.model import LATER_KEYS, Limits, Policy, Rule, WorkspaceRules
+from mindx.policy.model import LATER_KEYS, Approvals, Limits, Policy, Rule, WorkspaceRules
 
 PRESETS = ("default", "read-only", "python-dev", "ci-eval")
 DEFAULT_PRESET = "default"
-_TABLES: dict[str, type[BaseModel]] = {"limits": Limits, "workspace": WorkspaceRules, "commands": Rule}
+_TABLES: dict[str, type[BaseModel]] = {
+    "limits": Limits,
+    "workspace": WorkspaceRules,
+    "commands": Rule,
+    "approvals": Approvals,
+}
 
 
 @dataclass(frozen=True, slots=True)

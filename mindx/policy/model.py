@@ -7,13 +7,19 @@ import json
 import math
 import shlex
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
+import pathspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from mindx.core.command import WORKSPACE
 from mindx.policy.pattern import Pattern, parse_pattern
+from mindx.policy.risk import RISK_WORDS, Risk, classify
 from mindx.policy.units import format_size, parse_duration, parse_size
+from mindx.policy.words import Argv
 
+Decision = Literal["allow", "ask", "deny"]
 INODE_BYTES = 1331  # a tmpfs inode takes 1.3 KiB of kernel memory (measured; WALL rule 18)
 SHM_INODES = 4096
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -111,12 +117,22 @@ def _glob(text: str) -> str:
 Glob = Annotated[str, Field(max_length=1024), AfterValidator(_glob)]
 
 
+@lru_cache(maxsize=64)
+def _spec(globs: tuple[str, ...]) -> pathspec.PathSpec[Any]:
+    return pathspec.PathSpec.from_lines("gitignore", globs)
+
+
 class WorkspaceRules(_Closed):
-    """Which files of the user's folder become the workspace. Patterns are those of .gitignore."""
+    """Which files of a folder become the workspace, and which a plan may not change. Patterns are .gitignore's."""
 
     include: tuple[Glob, ...] = ()
     exclude: tuple[Glob, ...] = ()
     secrets: tuple[Glob, ...] = ()
+    protected: tuple[Glob, ...] = ()
+
+    def protects(self, path: str) -> bool:
+        """Return True when a plan may not change `path` (absolute, normalised), or a folder above it is protected."""
+        return bool(self.protected) and _spec(self.protected).match_file(path.removeprefix(f"{WORKSPACE}/"))
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -128,14 +144,18 @@ PatternText = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class Rule(_Closed):
-    """One command rule: exactly one of allow, ask and deny, with one pattern or several."""
+    """One command rule: exactly one of allow, ask and deny, with one pattern or several.
+
+    `at_most` narrows an allow rule to arguments of that risk. `match` and `not_match` are examples, checked at loading.
+    """
 
     allow: tuple[PatternText, ...] | None = None
     ask: tuple[PatternText, ...] | None = None
     deny: tuple[PatternText, ...] | None = None
+    at_most: Literal["read-only", "write", "dangerous"] | None = None
     reason: Annotated[str, Field(max_length=500)] = ""
-    match: tuple[str, ...] = ()
-    not_match: tuple[str, ...] = ()
+    match: Annotated[tuple[PatternText, ...], Field(max_length=100)] = ()
+    not_match: Annotated[tuple[PatternText, ...], Field(max_length=100)] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -146,24 +166,37 @@ class Rule(_Closed):
         return value
 
     @model_validator(mode="after")
-    def _one_verdict(self) -> Rule:
+    def _checked(self) -> Rule:
         given = [name for name in ("allow", "ask", "deny") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError("write exactly one of allow, ask and deny, with a pattern or a list of patterns")
         if not self.texts:
             raise ValueError(f"{given[0]} has no pattern")
-        patterns = [parse_pattern(text) for text in self.texts]
+        if self.at_most is not None and given != ["allow"]:
+            raise ValueError(f"at_most narrows what is allowed; it has no meaning with {given[0]}")
+        for text in self.texts:
+            parse_pattern(text)
         for examples, wanted in ((self.match, True), (self.not_match, False)):
             for example in examples:
-                argv = tuple(shlex.split(example))
-                if any(pattern.matches(argv) for pattern in patterns) is not wanted:
+                if self.covers(tuple(shlex.split(example))) is not wanted:
                     raise ValueError(f"the example {example[:80]!r} is {'not ' if wanted else ''}covered by this rule")
         return self
 
+    def covers(self, argv: Argv) -> bool:
+        """Return True when a pattern of this rule covers an argv, and its risk is not above at_most."""
+        if not argv or (self.decision == "allow" and classify(argv) > self.ceiling):
+            return False
+        return any(pattern.matches(argv, wide=self.decision != "allow") for pattern in self.patterns)
+
     @property
-    def decision(self) -> Literal["allow", "ask", "deny"]:
+    def decision(self) -> Decision:
         """Return the verdict of this rule."""
         return "allow" if self.allow is not None else "ask" if self.ask is not None else "deny"
+
+    @property
+    def ceiling(self) -> Risk:
+        """Return the highest risk that an allow rule covers."""
+        return RISK_WORDS[self.at_most or "dangerous"]
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -174,6 +207,17 @@ class Rule(_Closed):
     def patterns(self) -> tuple[Pattern, ...]:
         """Return the patterns, parsed."""
         return tuple(parse_pattern(text) for text in self.texts)
+
+
+class Approvals(_Closed):
+    """When a person is asked, and what the answer may cover. Deny is the answer when nobody can be asked.
+
+    `ask_from` turns allow into ask for commands of that risk and above; None leaves it to the rules. `remember` is
+    `session` when an answer may hold for the same argv for the rest of the session, else `never`.
+    """
+
+    ask_from: Literal["write", "dangerous"] | None = None
+    remember: Literal["session", "never"] = "session"
 
 
 def _version(value: Any) -> Any:
@@ -198,7 +242,13 @@ class Policy(_Closed):
     limits: Limits = Limits()
     workspace: WorkspaceRules = WorkspaceRules()
     commands: Annotated[tuple[Rule, ...], Field(max_length=2000)] = ()
+    approvals: Approvals = Approvals()
     autonomous: Literal["never", "flag", "always"] = "flag"
+
+    @property
+    def command_layers(self) -> tuple[tuple[str, tuple[Rule, ...]], ...]:
+        """Return the rules of each layer with its name; the policy's own come first, with the name ""."""
+        return (("", self.commands),)
 
     @property
     def sha256(self) -> str:
@@ -209,3 +259,21 @@ class Policy(_Closed):
     def grants_autonomous(self, requested: bool) -> bool:
         """Return whether file removal is granted when the operator did, or did not, pass --autonomous."""
         return self.autonomous == "always" or (self.autonomous == "flag" and requested)
+
+
+class CommandLayer(_Closed):
+    """The command rules of a layer that only tightens."""
+
+    name: str
+    rules: tuple[Rule, ...]
+
+
+class MergedPolicy(Policy):
+    """Several layers in one: made by layers.merge, never read from a file."""
+
+    tightened_by: tuple[CommandLayer, ...] = ()
+
+    @property
+    def command_layers(self) -> tuple[tuple[str, tuple[Rule, ...]], ...]:
+        """Return the rules of each layer with its name; the base comes first."""
+        return (("", self.commands), *((layer.name, layer.rules) for layer in self.tightened_by))

@@ -101,7 +101,7 @@ def test_keys_of_later_versions_are_refused_with_that_word(key: str) -> None:
         ("version: 1\ncommands: [ls]\n", "list of keys and values"),
         ("version: 1\ncommands: [{allow: []}]\n", "no pattern"),
         ("version: 1\ncommands: [{allow: [[ls]]}]\n", "string"),
-        ("version: 1\ncommands: [{allow: '*'}]\n", "not a program name"),
+        ("version: 1\ncommands: [{allow: '*'}]\n", "must begin with the name"),
         ("version: 1\ncommands: [{allow: ls, match: cat}]\n", "not covered"),
         ("version: 1\ncommands: [{allow: ls, not_match: ls -l}]\n", "is covered"),
         ("version: 1\nworkspace: {exclude: ['!a']}\n", "without !"),

@@ -1,0 +1,447 @@
+"""Shell lines: taken apart by tree-sitter's bash grammar into leaves, each of which is judged by itself.
+
+Only what is known is let through: a node, a token or a byte between tokens that is not listed here is a denial with its
+place. So are functions, arithmetic with variables (bash evaluates code in it), indirect expansions, files of
+redirections that only the shell will know, and lines beyond the limits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from mindx.policy.shell_words import Words
+from mindx.policy.variables import variable_problem
+from mindx.policy.words import Argv, Dynamic
+from mindx.policy.wrappers import SHELLS
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_LINE_BYTES = 32 * 1024
+MAX_NODES = 5_000
+MAX_DEPTH = 60
+MAX_LEAVES = 256
+_WORDS = frozenset(
+    {"word", "number", "string", "raw_string", "ansi_c_string", "concatenation", "simple_expansion", "expansion"}
+    | {"command_substitution", "process_substitution", "arithmetic_expansion", "brace_expression"}
+)
+_RESERVED = frozenset(
+    {"coproc", "function", "select", "case", "do", "done", "elif", "else", "esac", "fi", "for", "if", "in", "then"}
+    | {"until", "while", "[[", "]]", "{", "}", "!"}
+)
+_FREE_DEVICES = re.compile(r"/dev/(null|zero|stdin|stdout|stderr|u?random|fd/[0-9])")
+_TOKENS = frozenset(
+    {"&&", "||", ";", ";;", ";&", ";;&", "&", "|", "|&", "(", ")", "{", "}", "!", "\n", "if", "then", "elif", "else"}
+    | {"fi", "for", "in", "do", "done", "while", "until", "case", "esac"}
+)
+_PLAIN_KINDS = (
+    "program list pipeline subshell compound_statement do_group if_statement elif_clause else_clause while_statement"
+    " negated_command variable_assignments"
+)
+
+
+class ShellFault(Exception):
+    """A line cannot be judged: `reason`, and the place as line and column from 1."""
+
+    def __init__(self, reason: str, place: tuple[int, int]) -> None:
+        super().__init__(f"{reason} (line {place[0]}, column {place[1]})")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One thing that a line does: a program with its words, or (`line`) a line for another shell.
+
+    `env` are the variables set for it alone. `stands_for` says what is judged as this program (a redirection).
+    `files` are paths that it writes by redirection, as written.
+    """
+
+    argv: Argv = ()
+    place: tuple[int, int] = (1, 1)
+    env: tuple[tuple[str, str], ...] = ()
+    line: str | None = None
+    stands_for: str = ""
+    file: str | None = None
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Parser:
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def leaves(line: str) -> list[Leaf]:
+    """Return what a line for bash does, in order. Raises ShellFault for what cannot be judged."""
+    try:
+        source = line.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ShellFault("the line holds a byte that is not UTF-8", (1, 1)) from None
+    if len(source) > MAX_LINE_BYTES:
+        raise ShellFault(f"the line is longer than {MAX_LINE_BYTES} bytes; write a script and run that", (1, 1))
+    for number, text in enumerate(line.split("\n"), 1):
+        for column, char in enumerate(text, 1):
+            if char != "\t" and (not char.isprintable() or (char.isspace() and char != " ")):
+                raise ShellFault(f"the character {char!a} has no place in a line", (number, column))
+    walker = _Walker(source)
+    walker.statement(_parser().parse(source).root_node)
+    return walker.leaves
+
+
+class _Walker:
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+        self.leaves: list[Leaf] = []
+        self.nodes = 0
+        self.depth = 0
+        self.words = Words(source, self.nested, self.refuse)
+        self.kinds: dict[str, Callable[[Node], None]] = {
+            "command": self.command,
+            "redirected_statement": self.redirected,
+            "variable_assignment": self.assignment,
+            "declaration_command": self.declaration,
+            "unset_command": self.unset,
+            "test_command": self.test,
+            "for_statement": self.loop,
+            "case_statement": self.case,
+            "comment": lambda node: None,
+        }
+        for kind in _PLAIN_KINDS.split():
+            self.kinds[kind] = self.children
+
+    def refuse(self, node: Node, reason: str) -> ShellFault:
+        return ShellFault(reason, (node.start_point[0] + 1, node.start_point[1] + 1))
+
+    def text(self, node: Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode()
+
+    def statement(self, node: Node) -> None:
+        """Judge one statement, by its kind."""
+        self.nodes += 1
+        self.depth += 1
+        if self.nodes > MAX_NODES or self.depth > MAX_DEPTH or len(self.leaves) > MAX_LEAVES:
+            raise self.refuse(node, "the line is too long or too deep; write a script and run that")
+        if node.type == "ERROR" or node.is_missing or (node.parent is None and node.has_error):
+            raise self.refuse(self._error(node), "this is not understood as bash")
+        handler = self.kinds.get(node.type)
+        if handler is None:
+            kind = node.type.replace("_", " ")
+            raise self.refuse(node, f"a {kind} is not judged here; write a script and run that" if node.is_named
+                              else f"{self.text(node)!r} is not understood here")  # fmt: skip
+        handler(node)
+        self.depth -= 1
+
+    def _error(self, node: Node) -> Node:
+        while True:
+            inside = next((child for child in node.children if child.has_error or child.is_missing), None)
+            if inside is None:
+                return node
+            node = inside
+
+    def nested(self, node: Node) -> None:
+        """Judge what stands inside $( ), ` `, <( ) or >( )."""
+        for child in node.children:
+            if child.is_named:
+                self.statement(child)
+        self.gaps(node)
+
+    def children(self, node: Node) -> None:
+        for child in node.children:
+            if child.is_named:
+                self.statement(child)
+            elif child.type not in _TOKENS:
+                raise self.refuse(child, f"{self.text(child)!r} is not understood here")
+        self.gaps(node)
+
+    def gaps(self, node: Node) -> None:
+        """Refuse text that no token covers: whatever the grammar skipped, bash would not."""
+        position = node.start_byte
+        for child in node.children:
+            self.gap(node, position, child.start_byte)
+            position = max(position, child.end_byte)
+        if node.children:
+            self.gap(node, position, node.end_byte)
+        if node.parent is None:
+            self.gap(node, 0, node.start_byte)
+            self.gap(node, position, len(self.source))
+
+    def gap(self, node: Node, start: int, end: int) -> None:
+        if re.fullmatch(rb"(?:[ \t\n]|\\\n)*", self.source[start:end]) is None:
+            raise self.refuse(node, f"{self.source[start:end][:20].decode(errors='replace')!r} is not understood here")
+
+    def command(self, node: Node) -> None:
+        argv: list[str] = []
+        env: list[tuple[str, str]] = []
+        inputs: list[str] = []
+        first = len(self.leaves)
+        for child in node.children:
+            if child.type == "variable_assignment":
+                env.append(self.assigned(child))
+            elif child.type == "command_name":
+                argv.append(self.words.word(child.children[0]) if child.child_count == 1 else self.program(child))
+            elif child.type in _WORDS:
+                argv.append(self.words.word(child))
+            elif child.type in ("file_redirect", "herestring_redirect"):
+                inputs += self.redirect(child)
+            else:
+                raise self.refuse(child, f"{self.text(child)[:40]!r} is not understood here")
+        self.gaps(node)
+        if not argv:
+            return
+        if isinstance(argv[0], Dynamic):
+            raise self.refuse(node, "which program this is, is known only when it runs; name it")
+        if argv[0] in _RESERVED:
+            raise self.refuse(node, f"{argv[0]} is a word of the shell, not a program")
+        place = node.start_point[0] + 1, node.start_point[1] + 1
+        self.leaves.append(Leaf(tuple(argv), place, tuple(env)))
+        self.feed(node, inputs, first)
+
+    def program(self, node: Node) -> str:
+        raise self.refuse(node, "which program this is, is not understood; name it")
+
+    def redirected(self, node: Node) -> None:
+        first, inputs = len(self.leaves), []
+        for child in node.children:
+            if child.type in ("file_redirect", "herestring_redirect", "heredoc_redirect"):
+                inputs += self.redirect(child)
+            else:
+                self.statement(child)
+        self.gaps(node)
+        self.feed(node, inputs, first)
+
+    def feed(self, node: Node, inputs: list[str], first: int) -> None:
+        """Judge text that is fed to a shell as the line that it is."""
+        if not any(leaf.argv[:1] and leaf.argv[0] in SHELLS for leaf in self.leaves[first:]):
+            return
+        for text in inputs:
+            if isinstance(text, Dynamic):
+                raise self.refuse(node, "what this shell is fed is known only when it runs; write it out")
+            self.leaves.append(Leaf(place=(node.start_point[0] + 1, node.start_point[1] + 1), line=text))
+
+    def redirect(self, node: Node) -> list[str]:
+        """Judge one redirection; return the text it feeds in, if it is a here-document or a here-string."""
+        if node.type == "heredoc_redirect":
+            return [self.heredoc(node)]
+        operator, targets = "", []
+        for child in node.children:
+            if child.type == "file_descriptor":
+                continue
+            if child.is_named:
+                targets.append(child)
+            else:
+                operator += child.type
+        self.gaps(node)
+        if len(targets) != 1:
+            if not targets and operator in (">&-", "<&-"):
+                return []
+            raise self.refuse(node, "this redirection is not understood")
+        target = self.words.word(targets[0])
+        if operator == "<<<":
+            return [target]
+        if operator in (">&", "<&") and re.fullmatch(r"[0-9]-?|-", target) and not isinstance(target, Dynamic):
+            return []
+        self.redirect_file(node, operator, target)
+        return []
+
+    def redirect_file(self, node: Node, operator: str, target: str) -> None:
+        if operator not in ("<", ">", ">>", ">|", "&>", "&>>", ">&"):
+            raise self.refuse(node, f"the redirection {operator} is not judged here")
+        place = node.start_point[0] + 1, node.start_point[1] + 1
+        if not isinstance(target, Dynamic) and _FREE_DEVICES.fullmatch(target):
+            return
+        start = target.prefix if isinstance(target, Dynamic) else target
+        if start.startswith(("/dev", "/proc", "/sys")) or "\\" in start:
+            raise self.refuse(node, f"{target[:40]!a} is no file that a line may redirect")
+        if operator == "<":
+            if isinstance(target, Dynamic) and not target.prefix:
+                target = Dynamic(target, "./", target.many)
+            self.leaves.append(Leaf(("cat", target), place, stands_for=f"reading from {target[:60]!a}"))
+        elif isinstance(target, Dynamic):
+            raise self.refuse(node, "the file that this writes is known only when it runs; write its name out")
+        else:
+            note = f"writing to {target[:60]!a}"
+            self.leaves.append(Leaf(("tee", "--", target), place, stands_for=note, file=target))
+
+    def heredoc(self, node: Node) -> str:
+        start = next((child for child in node.children if child.type == "heredoc_start"), None)
+        body = next((child for child in node.children if child.type == "heredoc_body"), None)
+        end = next((child for child in node.children if child.type == "heredoc_end"), None)
+        if start is None or end is None:
+            raise self.refuse(node, "this here-document is not understood")
+        for child in node.children:
+            if child.type in ("<<", "<<-", "heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor"):
+                continue
+            if child.type in ("file_redirect", "herestring_redirect"):
+                self.redirect(child)
+            elif child.type in self.kinds:
+                self.statement(child)
+            elif child.type not in ("&&", "||", "\n"):
+                raise self.refuse(child, "this here-document is not understood")
+        raw = self.text(start)
+        word = raw.strip("'\"")
+        if re.fullmatch(r"[A-Za-z0-9_]+|'[A-Za-z0-9_]+'|\"[A-Za-z0-9_]+\"", raw) is None:
+            raise self.refuse(start, "use a plain word for the end of a here-document")
+        text = self.heredoc_text(node, start, end, word)
+        if raw != word or body is None:
+            return text
+        return self.heredoc_expanded(body, text)
+
+    def heredoc_text(self, node: Node, start: Node, end: Node, word: str) -> str:
+        """Return the lines up to the delimiter as bash finds them, and refuse when the grammar found another end."""
+        begin = self.source.find(b"\n", start.end_byte) + 1
+        tabs = any(child.type == "<<-" for child in node.children)
+        position = begin
+        while 0 < position < len(self.source):
+            stop = self.source.find(b"\n", position)
+            stop = len(self.source) if stop < 0 else stop
+            content = self.source[position:stop]
+            if (content.lstrip(b"\t") if tabs else content).decode() == word:
+                if not position <= end.start_byte <= end.end_byte <= stop + 1:
+                    break
+                return self.source[begin:position].decode()
+            position = stop + 1
+        raise self.refuse(node, "the end of this here-document is not clear; put its word on a line of its own")
+
+    def heredoc_expanded(self, body: Node, text: str) -> str:
+        rest, position = b"", body.start_byte
+        for child in body.children:
+            rest += self.source[position : child.start_byte]
+            position = child.end_byte
+            if child.type == "heredoc_content":
+                rest += self.source[child.start_byte : child.end_byte]
+            else:
+                self.words.word(child)
+        rest += self.source[position : body.end_byte]
+        if re.search(rb"[$`\\]", rest):
+            raise self.refuse(body, "this here-document expands more than is understood; quote its word: <<'EOF'")
+        named = any(child.type != "heredoc_content" for child in body.children)
+        return Dynamic(text) if named else text
+
+    def assigned(self, node: Node) -> tuple[str, str]:
+        """Return name and value of one assignment, after judging both."""
+        name, value = node.children[0], node.children[2] if node.child_count > 2 else None
+        if name.type != "variable_name" or node.children[1].type not in ("=", "+="):
+            raise self.refuse(node, "assigning to a part of an array is not judged here")
+        text = ""
+        if value is not None and value.type == "array":
+            for child in value.children:
+                if child.is_named:
+                    self.words.word(child)
+                elif child.type not in "()":
+                    raise self.refuse(child, "this array is not understood")
+            self.gaps(value)
+            text = Dynamic("(array)")
+        elif value is not None:
+            text = self.words.word(value)
+        self.gaps(node)
+        plain = node.children[1].type == "="
+        problem = variable_problem(self.text(name), text if plain else Dynamic(text), in_line=True)
+        if problem is not None:
+            raise self.refuse(node, problem)
+        return self.text(name), text
+
+    def assignment(self, node: Node) -> None:
+        self.assigned(node)
+
+    def declaration(self, node: Node) -> None:
+        for child in node.children:
+            if child.type == "variable_assignment":
+                self.assigned(child)
+            elif child.type == "variable_name":
+                self.named(child)
+            elif child.type == "word" and re.fullmatch(r"-[xrgp]+", self.text(child)):
+                continue
+            elif child.is_named or child.type not in ("export", "local", "readonly", "declare", "typeset"):
+                raise self.refuse(child, "only plain names and assignments are judged here")
+        self.gaps(node)
+
+    def unset(self, node: Node) -> None:
+        for child in node.children:
+            if child.type == "variable_name":
+                self.named(child)
+            elif child.is_named or child.type not in ("unset", "unsetenv"):
+                raise self.refuse(child, "only plain names can be unset here")
+        self.gaps(node)
+
+    def named(self, node: Node) -> None:
+        problem = variable_problem(self.text(node), "/bin", in_line=True)
+        if problem is not None:
+            raise self.refuse(node, problem)
+
+    def loop(self, node: Node) -> None:
+        for child in node.children:
+            if child.type == "variable_name":
+                problem = variable_problem(self.text(child), Dynamic("(words)"), in_line=True)
+                if problem is not None:
+                    raise self.refuse(child, problem)
+            elif child.type in _WORDS:
+                self.words.word(child)
+            elif child.is_named:
+                self.statement(child)
+            elif child.type not in ("for", "in", ";", "\n"):
+                raise self.refuse(child, f"{self.text(child)!r} is not judged here")
+        self.gaps(node)
+
+    def case(self, node: Node) -> None:
+        for child in node.children:
+            if child.type in _WORDS:
+                self.words.word(child)
+            elif child.type == "case_item":
+                self.case_item(child)
+            elif child.is_named or child.type not in ("case", "in", "esac", ";", "\n"):
+                raise self.refuse(child, f"{self.text(child)[:40]!r} is not understood here")
+        self.gaps(node)
+
+    def case_item(self, node: Node) -> None:
+        patterns = True
+        for child in node.children:
+            if child.type == ")" and patterns:
+                patterns = False
+            elif patterns:
+                self.pattern(child)
+            elif child.is_named:
+                self.statement(child)
+            elif child.type not in _TOKENS:
+                raise self.refuse(child, f"{self.text(child)!r} is not understood here")
+        self.gaps(node)
+
+    def pattern(self, node: Node) -> None:
+        if node.type in _WORDS:
+            self.words.word(node)
+        elif node.type not in ("|", "(") and not (
+            node.type in ("extglob_pattern", "regex") and re.fullmatch(r"[^$`<>;&()\\\n'\"]*", self.text(node))
+        ):
+            raise self.refuse(node, f"the pattern {self.text(node)[:40]!r} is not judged here")
+
+    def test(self, node: Node) -> None:
+        double = node.children[0].type == "[["
+        if node.children[0].type not in ("[", "[["):
+            raise self.refuse(node, "arithmetic is not judged here; use [ ] with -lt, -eq and the like")
+        self._test_part(node, double)
+
+    def _test_part(self, node: Node, double: bool) -> None:
+        operators = {self.text(c) for c in node.children if c.type == "test_operator"}
+        if operators & {"-v", "-R"}:
+            raise self.refuse(node, "-v and -R evaluate what they are given; use -n with a default: ${x:-}")
+        arithmetic = double and operators & {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
+        for child in node.children:
+            if child.type in _WORDS:
+                word = self.words.word(child)
+                if arithmetic and not re.fullmatch(r"-?[0-9]+", word):
+                    raise self.refuse(child, "[[ ]] evaluates what it compares as numbers; use [ ] instead")
+            elif child.type in ("unary_expression", "binary_expression", "parenthesized_expression", "test_command"):
+                self._test_part(child, double)
+            elif child.type in ("extglob_pattern", "regex"):
+                self.pattern(child)
+            elif child.is_named and child.type != "test_operator":
+                raise self.refuse(child, f"{self.text(child)[:40]!r} is not judged here")
+            elif child.type not in _TEST_TOKENS and child.type != "test_operator":
+                raise self.refuse(child, f"{self.text(child)!r} is not judged here")
+        self.gaps(node)
+
+
+_TEST_TOKENS = frozenset(["[", "]", "[[", "]]", "=", "==", "!=", "=~", "<", ">", "&&", "||", "!", "(", ")", "-a", "-o"])
