@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from . import cgroup
 from .cgroup import read
@@ -43,7 +44,7 @@ def of_agent(spawner: Spawner, identity: Identity, end: Callable[[int], object])
     argv = [os.fsencode(sys.executable), b"-I", b"-S", b"-c", b"import sys; sys.stdin.read()"]
     spawned = spawner.spawn(0, argv, b"/workspace", [], argv[0], True)
     try:
-        facts.update(_status(str(spawned.pid), "agent_"))
+        facts.update(_settled_status(spawned.pid))
         facts["agent_oom_score_adj"] = read("/proc/%d/oom_score_adj" % spawned.pid).decode().strip()
         # The filters of PID 1 are the agent's, who can add one and never take one away.
         facts["agent_ids"] = "%d %d" % (identity.uid_of(0), identity.gid)
@@ -60,6 +61,20 @@ def of_agent(spawner: Spawner, identity: Identity, end: Callable[[int], object])
         identity.come_back()
     facts["writable"] = " ".join(sorted(set(writable)))
     return [("%s=%s" % item).encode() for item in facts.items()]
+
+
+def _settled_status(pid: int) -> dict[str, str]:
+    """Return the status of a program of the agent, once its exec is over.
+
+    vfork's parent goes on when the child has its new memory; the saved ids, which the way back to root needs, are
+    dropped a moment later. What is still there after a second is there to stay.
+    """
+    until = time.monotonic() + 1.0
+    while True:
+        found = _status(str(pid), "agent_")
+        if time.monotonic() > until or (found.get("agent_uid", "0").split() or ["0"])[2:3] != ["0"]:
+            return found
+        time.sleep(0.0005)
 
 
 def _status(pid: str, prefix: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import facts, processes, watchdog, wire
-from .command import RunningCommand, refusal
+from .command import RunningCommand, open_pidfd, refusal
 from .connection import HIGH_WATER, LOW_WATER, Connection
 from .desk import Desk
 from .files import Root
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 HELLO_WITHIN_S = 10.0
 FAREWELL_WITHIN_S = 5.0
 HOLD_S = 2.0
+# Nothing announces an orphan's end to a process without handlers, and zombies take the agent's process slots.
+REAP_SELDOM_S = 0.02
+REAP_OFTEN_S = 0.001
 MAX_PAUSE_NS = 86_400_000_000_000
 SLICE_S = 0.01
 
@@ -36,7 +39,8 @@ class Supervisor:
         self.connection = Connection()
         self.poll = select.poll()
         self.watch = watchdog.Watch()
-        self.watchdog_pid = watchdog.start(self.watch)
+        self.watchdog_pid = 0  # 0: there is none
+        self.watchdog_handle = -1
         self.commands: dict[int, RunningCommand] = {}  # by slot
         self.by_handle: dict[int, RunningCommand] = {}
         self.paused: list[int] = []  # pipes not read until the host has caught up
@@ -44,6 +48,7 @@ class Supervisor:
         self.writing = False
         self.leaving = False
         self.held_until = 0.0  # no deadline counts before this: the container was paused
+        self.reap_after_s = REAP_SELDOM_S
         self.lease_s = HELLO_WITHIN_S
         self.heard = time.monotonic()
         self.desk: Desk | None = None  # this and the next two come with HELLO
@@ -54,6 +59,7 @@ class Supervisor:
 
     def run(self) -> None:
         """Serve until the host says farewell, falls silent or is gone."""
+        self._keep_watchdog()
         self.poll.register(0, select.POLLIN)
         while True:
             timeout_ms = self._timeout_ms()
@@ -81,6 +87,8 @@ class Supervisor:
         until = self.heard + self.lease_s
         if self.watchdog_pid == 0:
             until = min(until, time.monotonic() + 0.1)
+        if self.commands:
+            until = min(until, time.monotonic() + self.reap_after_s)
         for command in self.commands.values():
             if command.pidfd < 0:
                 return 2  # no pidfd here: ask waitpid
@@ -285,6 +293,7 @@ class Supervisor:
 
     def _collect(self) -> None:
         """Collect every ended child. An orphan is counted to the first command: one writes, the rest are beside it."""
+        self.reap_after_s = min(REAP_SELDOM_S, self.reap_after_s * 2)
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -292,8 +301,13 @@ class Supervisor:
                 return
             if pid == 0:
                 return
+            self.reap_after_s = REAP_OFTEN_S
             if pid == self.watchdog_pid:
                 self.watchdog_pid = 0
+                if self.watchdog_handle >= 0:
+                    self.poll.unregister(self.watchdog_handle)
+                    os.close(self.watchdog_handle)
+                    self.watchdog_handle = -1
                 continue
             owner = None
             for command in self.commands.values():
@@ -311,11 +325,19 @@ class Supervisor:
         for command in list(self.commands.values()):
             if command.status is not None:
                 self._end(command, None)
-        if self.watchdog_pid == 0:
-            try:
-                self.watchdog_pid = watchdog.start(self.watch)
-            except OSError:
-                pass  # every process slot is taken: again in 100 ms
+        self._keep_watchdog()
+
+    def _keep_watchdog(self) -> None:
+        """Start the watchdog when there is none; its end wakes the loop."""
+        if self.watchdog_pid:
+            return
+        try:
+            self.watchdog_pid = watchdog.start(self.watch)
+        except OSError:
+            return  # every process slot is taken: again in 100 ms
+        self.watchdog_handle = open_pidfd(self.watchdog_pid)
+        if self.watchdog_handle >= 0:
+            self.poll.register(self.watchdog_handle, select.POLLIN)
 
     def _enforce(self) -> None:
         if self.held_until and time.monotonic() >= self.held_until:

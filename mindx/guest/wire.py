@@ -193,6 +193,8 @@ class ExecRequest:
     @classmethod
     def unpack(cls, payload: bytes) -> ExecRequest:
         """Return the request of a payload. Raises WireError when the counts do not fit."""
+        if len(payload) < _EXEC.size:
+            raise WireError("an exec request of %d bytes" % len(payload))
         slot, has_stdin, argc, envc, deadline_ms, head, tail = _EXEC.unpack_from(payload)
         texts = payload[_EXEC.size :].split(b"\0")
         if len(texts) != 2 + argc + envc or not argc:
