@@ -7,7 +7,7 @@ import click
 import pytest
 
 from mindx.cli.errors import exit_code, guarded
-from mindx.cli.main import VERBS, cli
+from mindx.cli.verbs import VERBS, cli
 from mindx.errors import DeniedError, EngineError, InputError, StateError
 
 
@@ -43,7 +43,7 @@ def test_every_help_has_an_example(name, command):
 
 def test_help_loads_no_verb_and_no_engine():
     program = (
-        "import sys; from mindx.cli.main import cli\n"
+        "import sys; from mindx.cli.verbs import cli\n"
         "cli.main(['--help'], standalone_mode=False)\n"
         "print(' '.join(sys.modules), file=sys.stderr)"
     )

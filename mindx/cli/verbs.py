@@ -1,0 +1,92 @@
+"""The verbs of `mindx`, each loaded only when it is used, so that help comes at once."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from mindx.cli.errors import ReaderGoneError
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """Where a command lives, and its line in the help."""
+
+    module: str
+    help: str
+
+
+# The main jobs first; a verb whose module does not exist is not listed.
+VERBS = {
+    "run": Verb("mindx.cli.run", "Run a plan in a container and show what it did."),
+    "check": Verb("mindx.cli.check", "Say what is wrong with a plan, without a container."),
+    "exec": Verb("mindx.cli.exec", "Run one program in a container."),
+    "shell": Verb("mindx.cli.shell", "Use SimpleCoder interactively."),
+    "changes": Verb("mindx.cli.changes", "Show or apply what a run changed."),
+    "runs": Verb("mindx.cli.runs", "List and show past runs."),
+    "trace": Verb("mindx.cli.trace", "Show or verify the record of a run."),
+    "policy": Verb("mindx.cli.policy", "Check and explain policies."),
+    "image": Verb("mindx.cli.image", "Build and list sandbox images."),
+    "doctor": Verb("mindx.cli.doctor", "Check the engine and what mindx needs."),
+    "gc": Verb("mindx.cli.gc", "Remove containers whose mindx has died."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a verb's module only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs that exist."""
+        return [name for name, verb in VERBS.items() if _exists(verb)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a verb; its module calls it `command`."""
+        verb = VERBS.get(cmd_name)
+        if verb is None or not _exists(verb):
+            return None
+        command: click.Command = importlib.import_module(verb.module).command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; a reader that has gone is told apart from other ends."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGoneError from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs with their one line each, without importing them."""
+        rows = [(name, VERBS[name].help) for name in self.list_commands(ctx)]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+
+def _exists(verb: Verb) -> bool:
+    return importlib.util.find_spec(verb.module) is not None
+
+
+EPILOG = """\b
+Examples:
+  mindx check plan.json
+  mindx run plan.json --workspace .
+  mindx exec -- python3 -c 'print(1)'
+
+\b
+Exit codes: 0 done; 1 a step failed; 2 bad input; 3 denied by policy;
+4 sandbox, engine or state folder broken; 5 partial; 130 interrupted."""
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EPILOG,
+    no_args_is_help=True,
+)
+@click.version_option(package_name="mindx", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Run plans that nobody vetted in a container without network, and review what they changed."""
