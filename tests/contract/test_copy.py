@@ -238,8 +238,8 @@ async def test_a_full_workspace_is_an_error_and_stays_usable(backend, refusal):
         assert names - {"/workspace/by-put"} == expected, "a failed write leaves no part of a file"
 
         await sandbox.remove(Remove("/workspace/block0"))
-        await sandbox.write_file(WriteFile("/workspace/after", b"fits"))
-        assert await sandbox.read_file(ReadFile("/workspace/after")) == b"fits"
+        await sandbox.write_file(WriteFile("/workspace/after", block))
+        assert await sandbox.read_file(ReadFile("/workspace/after")) == block
 
 
 async def test_a_workspace_without_inodes_is_full_too(backend, refusal):
