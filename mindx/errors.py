@@ -2,12 +2,14 @@
 
 MindxError
 ├── InputError            2  a plan, policy, folder or argument is not usable
-│   └── WorkspaceError    2  the folder to copy in, or to apply to, is not usable
+│   ├── WorkspaceError    2  the folder to copy in, or to apply to, is not usable
+│   └── ContextOverflowError  2  what must be told to the model does not fit its context
 ├── DeniedError           3  the policy says no
 ├── SandboxError          4  the sandbox could not do what it promised
 │   ├── EngineError       4  the engine cannot be reached or refuses
 │   ├── ImageError        4  an image is missing, unfit or cannot be built
 │   └── SandboxLostError  4  the container ended, or its replies cannot be trusted
+├── ProviderError         6  a model endpoint failed, or its answer cannot be used
 ├── StateError            4  the folder of runs and records cannot be written
 └── FileError             1  a file operation inside the container failed (also an OSError)
 
@@ -32,6 +34,8 @@ class Phase(str, Enum):
     EXECUTION = "execution"
     COPY_OUT = "copy_out"
     APPLY = "apply"
+    CONTEXT = "context"
+    REASONING = "reasoning"
 
 
 class MindxError(Exception):
@@ -114,6 +118,19 @@ class ImageError(SandboxError):
 
 class SandboxLostError(SandboxError):
     """The container is gone or its replies cannot be trusted; the session cannot go on."""
+
+
+class ProviderError(MindxError):
+    """A model endpoint failed, or its answer cannot be used; `details` never holds a key or a request's headers."""
+
+    exit_code = 6
+    default_phase = Phase.REASONING
+
+
+class ContextOverflowError(InputError):
+    """What must be told to the model (instructions, tools, the goal) is larger than its context."""
+
+    default_phase = Phase.CONTEXT
 
 
 class StateError(MindxError):

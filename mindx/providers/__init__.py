@@ -1,0 +1,1 @@
+"""Model endpoints: one contract, the OpenAI wire formats, a router, and providers that need no network."""
