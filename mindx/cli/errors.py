@@ -45,6 +45,7 @@ def guarded(function: Callable[[], Any], arguments: Sequence[str] = ()) -> int:
     except KeyboardInterrupt:
         with suppress(Exception):
             say("interrupted")
+            _flushed(INTERRUPTED)
         return INTERRUPTED
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,13 +15,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     import logging
 
-    from mindx.cli.errors import guarded
+    from mindx.cli.errors import INTERRUPTED, guarded
     from mindx.cli.verbs import cli
 
     # What the tools log is in the trace; without a handler Python would print warnings on stderr.
     logging.getLogger().addHandler(logging.NullHandler())
     given = sys.argv[1:] if arguments is None else list(arguments)
-    sys.exit(guarded(lambda: cli.main(args=given, prog_name="mindx", standalone_mode=False), given))
+    code = guarded(lambda: cli.main(args=given, prog_name="mindx", standalone_mode=False), given)
+    if code == INTERRUPTED:
+        # Python remembers an interrupt that met it in an exec() and would end by SIGINT after all, not with our code.
+        os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

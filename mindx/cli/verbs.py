@@ -32,6 +32,7 @@ VERBS = {
     "policy": Verb("mindx.cli.policy", "Check and explain policies."),
     "image": Verb("mindx.cli.image", "Build and list sandbox images."),
     "doctor": Verb("mindx.cli.doctor", "Check the engine and what mindx needs."),
+    "verify": Verb("mindx.cli.verify", "Prove in a container that the controls are in force."),
     "gc": Verb("mindx.cli.gc", "Remove containers whose mindx has died."),
 }
 
