@@ -197,6 +197,8 @@ class DockerSandbox(Sandbox):
             if self._channel is not None:
                 await self._channel.close()
             if self._attached is not None:
+                if self._channel is None:
+                    getattr(self._attached, "_sock", self._attached).close()
                 self._attached.close()  # it holds the socket open behind asyncio's back
             try:
                 if self.container_id and not (polite and await self._wait_gone(GONE_WITHIN_S)):
