@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mindx.policy.load import LoadedPolicy
 from mindx.sandbox.base import Sandbox
+
+if TYPE_CHECKING:
+    from mindx.sandbox.container import ContainerSettings
 
 Progress = Callable[[str], None]
 SandboxFactory = Callable[[LoadedPolicy, Progress], Sandbox]
@@ -14,9 +18,14 @@ SandboxFactory = Callable[[LoadedPolicy, Progress], Sandbox]
 def docker_sandbox(loaded: LoadedPolicy, progress: Progress) -> Sandbox:
     """Return a sandbox of the real engine, not started yet."""
     # The SDK costs a tenth of a second to import: whoever is refused before a container pays nothing.
-    from mindx.sandbox.container import ContainerSettings
     from mindx.sandbox.docker import DockerSandbox
 
+    return DockerSandbox(container_settings(loaded), progress)
+
+
+def container_settings(loaded: LoadedPolicy) -> ContainerSettings:
+    """Return what the policy asks of one container."""
+    from mindx.sandbox.container import ContainerSettings
+
     policy = loaded.policy
-    settings = ContainerSettings(policy.limits, policy.image, loaded.sha256, policy.runtime, policy.accept_gaps)
-    return DockerSandbox(settings, progress)
+    return ContainerSettings(policy.limits, policy.image, loaded.sha256, policy.runtime, policy.accept_gaps)

@@ -99,8 +99,12 @@ class DockerSandbox(Sandbox):
         inspected = await self._in_thread("inspect the container", self._inspect)
         await self._greet()
         self._attestation = attest.attest(self.settings, asked, inspected, self.facts)
-        self._attestation.require()
+        self._refuse(self._attestation)
         self._beat()
+
+    def _refuse(self, attestation: attest.Attestation) -> None:
+        """Refuse the session unless all is as asked. Raises SandboxError."""
+        attestation.require()
 
     def _create(self, client: docker.DockerClient) -> attest.Asked:
         image = self._derived_image(client)

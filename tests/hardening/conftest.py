@@ -1,0 +1,93 @@
+"""Sandboxes of this folder: started ones, sabotaged ones, and one whose image holds a toolchain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from mindx.errors import SandboxError
+from mindx.sandbox import container, image_definition
+from mindx.sandbox.attest import Attestation
+from mindx.sandbox.base_image import ensure_base
+from mindx.sandbox.container import ContainerSettings
+from mindx.sandbox.docker import DockerSandbox
+from mindx.sandbox.image import DerivedImage, ensure_derived
+from mindx.sandbox.image_records import BaseImage
+
+IMAGES = Path(__file__).parent / "images"
+Sabotage = Callable[[dict[str, Any]], None]
+Refused = Callable[..., Any]
+
+
+@pytest.fixture
+def ready(derived_image: DerivedImage) -> None:
+    """The image is there: no test's own time goes into building it."""
+
+
+@pytest.fixture(scope="session")
+def toolchain_image(engine: docker.DockerClient, base_image: BaseImage, session_state: Path) -> DerivedImage:
+    """The derived image of the toolchain, built when this machine has none of its present definition."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(image_definition, "data_path", lambda kind, name="": IMAGES / name)
+        base = ensure_base(engine, "toolchain")
+    return ensure_derived(engine, base.image_id)
+
+
+class ToolchainSandbox(DockerSandbox):
+    """A sandbox of another image than the policy's."""
+
+    def __init__(self, image: DerivedImage, settings: ContainerSettings | None = None) -> None:
+        super().__init__(settings)
+        self._image = image
+
+    def _derived_image(self, client: docker.DockerClient) -> DerivedImage:
+        return self._image
+
+
+@pytest.fixture
+def sabotage(monkeypatch: pytest.MonkeyPatch, ready: None) -> Callable[[Sabotage], None]:
+    """Let every container of this test be made from altered settings, as a careless or hostile engine would."""
+
+    def alter(change: Sabotage) -> None:
+        true = container.create_request
+
+        def altered(*arguments: Any) -> dict[str, Any]:
+            request = true(*arguments)
+            change(request["HostConfig"])
+            request["NetworkDisabled"] = request["HostConfig"]["NetworkMode"] == "none"
+            return request
+
+        monkeypatch.setattr(container, "create_request", altered)
+
+    return alter
+
+
+async def start_refused(settings: ContainerSettings | None = None) -> SandboxError:
+    """Start a sandbox that must refuse, see that nothing of it is left, and return the refusal."""
+    sandbox = DockerSandbox(settings)
+    with pytest.raises(SandboxError) as caught:
+        async with sandbox:
+            pass
+    return caught.value
+
+
+async def attested(settings: ContainerSettings | None = None) -> Attestation:
+    """Start a sandbox, and return what it found."""
+    async with DockerSandbox(settings) as sandbox:
+        assert sandbox.attestation is not None
+        return sandbox.attestation
+
+
+@pytest.fixture(scope="module")
+def canaries() -> Iterator[dict[str, str]]:
+    """Secrets in this process's own environment, as a developer's shell has them."""
+    values = {name: f"canary-{os.urandom(8).hex()}" for name in ("AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY")}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setenv(name, value)
+        yield values
