@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +20,8 @@ from scripts.bench.figures import Figure, judge, select_figures
 from scripts.bench.probes import PROBES, Bench
 from scripts.bench.report import document, table
 from scripts.bench.samples import Samples
+
+BUSY = 0.5
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -51,6 +54,9 @@ def main(argv: list[str] | None = None) -> int:
         print(f"there is no figure or group {error}; see scripts/bench/figures.py", file=sys.stderr)
         return 2
     samples = Samples()
+    load_before = os.getloadavg()[0]
+    if load_before > BUSY:
+        print(f"this machine is busy (load {load_before:.1f}): figures will look worse than they are", file=sys.stderr)
     try:
         client = connect()
         with tempfile.TemporaryDirectory(prefix="mindx-bench-") as folder:
@@ -62,7 +68,15 @@ def main(argv: list[str] | None = None) -> int:
         print(f"the bench cannot run: {error}", file=sys.stderr)
         return error.exit_code
     outcomes = judge(figures, samples)
-    setting = {"engine": engine, "container_cpus": bench.cpus, "quick": arguments.quick, "failed": failed}
+    setting = {
+        "engine": engine,
+        "container_cpus": bench.cpus,
+        "quick": arguments.quick,
+        "failed": failed,
+        # What others did meanwhile: ratios suffer too when there are more programs to run than CPUs.
+        "load_before": round(load_before, 2),
+        "load_after": round(os.getloadavg()[0], 2),
+    }
     text = json.dumps(document(outcomes, samples, setting), indent=2)
     if arguments.json is None:
         print(text)
