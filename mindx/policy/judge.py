@@ -71,14 +71,12 @@ class Judge:
         if depth > MAX_DEPTH or len(walk.steps) > MAX_STEPS:
             walk.deny(argv, "limits", "too many commands inside one another to be judged", via)
             return
-        starts = is_builtin(argv[0]) and argv[0] in STARTERS and in_line
-        problem = None if starts else _program_problem(argv[0])
-        if in_line and problem is None and is_builtin(argv[0]):
-            problem = builtin_problem(argv, walk.folders)
+        builtin = in_line and is_builtin(argv[0])
+        problem = builtin_problem(argv, walk.folders) if builtin else _program_problem(argv[0])
         if problem is not None:
             walk.deny(argv, "arguments", problem, via)
             return
-        risk = classify(argv)
+        risk = Risk.READ_ONLY if builtin else classify(argv)
         walk.steps.append(Step(argv, self._verdict(argv, risk, via, in_line, note), risk, via))
         self._protected(argv, risk, walk, via)
         for found in inner(argv):

@@ -47,7 +47,7 @@ def load_policy(ref: str | Path | None = None) -> LoadedPolicy:
     """
     text = DEFAULT_PRESET if ref is None else str(ref)
     if isinstance(ref, Path) or "/" in text or text.endswith((".yaml", ".yml")):
-        return parse_policy(_read(text), source=text, name=_stem(text))
+        return parse_policy(read_policy_file(text), source=text, name=_stem(text))
     if text not in PRESETS:
         near = difflib.get_close_matches(text, PRESETS, 1)
         hint = f"did you mean {near[0]}?" if near else f"write one of {', '.join(PRESETS)}, or a path such as ./{text}"
@@ -127,7 +127,7 @@ def _stem(text: str) -> str:
     return stem or "policy"
 
 
-def _read(path: str) -> bytes:
+def read_policy_file(path: str) -> bytes:
     """Return a policy file's bytes, from a regular file that nobody else can write."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import pathspec
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from mindx.core.command import WORKSPACE
 from mindx.policy.pattern import Pattern, parse_pattern
@@ -55,13 +55,20 @@ def _seconds(value: float) -> str:
 
 
 _BYTES = BeforeValidator(_unit(parse_size, int))
-Memory = Annotated[int, _BYTES, AfterValidator(_between(64 * MIB, 1024 * GIB, format_size))]
-Storage = Annotated[int, _BYTES, AfterValidator(_between(MIB, 512 * GIB, format_size))]
-Output = Annotated[int, _BYTES, AfterValidator(_between(KIB, 256 * MIB, format_size))]
-CopyOut = Annotated[int, _BYTES, AfterValidator(_between(0, 512 * GIB, format_size))]
+_SIZE_SCHEMA = WithJsonSchema({"type": "string", "pattern": "^[0-9]+ ?(B|KiB|MiB|GiB|TiB)$", "examples": ["512MiB"]})
+_DURATION_SCHEMA = WithJsonSchema(
+    {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$", "examples": ["30s", "5m"]}
+)
+Memory = Annotated[int, _SIZE_SCHEMA, _BYTES, AfterValidator(_between(64 * MIB, 1024 * GIB, format_size))]
+Storage = Annotated[int, _SIZE_SCHEMA, _BYTES, AfterValidator(_between(MIB, 512 * GIB, format_size))]
+Output = Annotated[int, _SIZE_SCHEMA, _BYTES, AfterValidator(_between(KIB, 256 * MIB, format_size))]
+CopyOut = Annotated[int, _SIZE_SCHEMA, _BYTES, AfterValidator(_between(0, 512 * GIB, format_size))]
 Inodes = Annotated[int, Field(ge=64, le=10_000_000)]
 Duration = Annotated[
-    float, BeforeValidator(_unit(parse_duration, float)), AfterValidator(_between(0.01, 86_400.0, _seconds))
+    float,
+    _DURATION_SCHEMA,
+    BeforeValidator(_unit(parse_duration, float)),
+    AfterValidator(_between(0.01, 86_400.0, _seconds)),
 ]
 
 
@@ -143,19 +150,27 @@ class WorkspaceRules(_Closed):
 PatternText = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
+Patterns = Annotated[
+    tuple[PatternText, ...],
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+
+
 class Rule(_Closed):
     """One command rule: exactly one of allow, ask and deny, with one pattern or several.
 
     `at_most` narrows an allow rule to arguments of that risk. `match` and `not_match` are examples, checked at loading.
     """
 
-    allow: tuple[PatternText, ...] | None = None
-    ask: tuple[PatternText, ...] | None = None
-    deny: tuple[PatternText, ...] | None = None
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [k]} for k in ("allow", "ask", "deny")]})
+
+    allow: Patterns | None = None
+    ask: Patterns | None = None
+    deny: Patterns | None = None
     at_most: Literal["read-only", "write", "dangerous"] | None = None
     reason: Annotated[str, Field(max_length=500)] = ""
-    match: Annotated[tuple[PatternText, ...], Field(max_length=100)] = ()
-    not_match: Annotated[tuple[PatternText, ...], Field(max_length=100)] = ()
+    match: Annotated[Patterns, Field(max_length=100)] = ()
+    not_match: Annotated[Patterns, Field(max_length=100)] = ()
 
     @model_validator(mode="before")
     @classmethod

@@ -52,6 +52,7 @@ class Pattern:
     programs: tuple[str, ...]
     elements: tuple[Element, ...]
     specificity: tuple[int, int, int]
+    needed: frozenset[str] = frozenset()  # plain words that no match can be without, for a quick no
 
     def matches(self, argv: Argv, *, wide: bool = False) -> bool:
         """Return True when the pattern covers this argv: read narrowly (allow), or widely (ask, deny)."""
@@ -138,7 +139,8 @@ def parse_pattern(text: str) -> Pattern:
     exact = sum(element.kind == "literal" for element in elements) + literals
     partial = sum(element.kind in ("glob", "oneof") for element in elements) + (not literals)
     single = sum(element.kind == "any" for element in elements)
-    return Pattern(text, programs, elements, (exact, partial, single))
+    needed = frozenset(e.items[0].text for e in elements if e.kind == "literal" and not e.items[0].text.startswith("-"))
+    return Pattern(text, programs, elements, (exact, partial, single), needed)
 
 
 def _programs(first: Element, text: str) -> tuple[str, ...]:

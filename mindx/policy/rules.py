@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mindx.policy.model import Decision, Rule
 from mindx.policy.pattern import Pattern
 from mindx.policy.risk import Risk
-from mindx.policy.words import Argv
+from mindx.policy.words import Argv, Dynamic
 
 STRICTNESS: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
 _INSTALLERS = frozenset(
@@ -48,7 +48,10 @@ class RuleSet:
 
     def find(self, argv: Argv, risk: Risk) -> Entry | None:
         """Return the entry that decides on an argv of this risk, or None when no rule covers it."""
+        unknown = any(isinstance(word, Dynamic) for word in argv)
         for entry in self._by_program.get(argv[0], ()):
+            if not unknown and not entry.pattern.needed.issubset(argv):
+                continue
             wide = entry.rule.decision != "allow"
             if (wide or risk <= entry.rule.ceiling) and entry.pattern.matches(argv, wide=wide):
                 return entry

@@ -362,22 +362,20 @@ class _Walker:
     def unset(self, node: Node) -> None:
         for child in node.children:
             if child.type == "variable_name":
-                self.named(child)
+                self.named(child, Dynamic("(nothing)"))
             elif child.is_named or child.type not in ("unset", "unsetenv"):
                 raise self.refuse(child, "only plain names can be unset here")
         self.gaps(node)
 
-    def named(self, node: Node) -> None:
-        problem = variable_problem(self.text(node), "/bin", in_line=True)
+    def named(self, node: Node, value: str = "/bin") -> None:
+        problem = variable_problem(self.text(node), value, in_line=True)
         if problem is not None:
             raise self.refuse(node, problem)
 
     def loop(self, node: Node) -> None:
         for child in node.children:
             if child.type == "variable_name":
-                problem = variable_problem(self.text(child), Dynamic("(words)"), in_line=True)
-                if problem is not None:
-                    raise self.refuse(child, problem)
+                self.named(child, Dynamic("(words)"))
             elif child.type in _WORDS:
                 self.words.word(child)
             elif child.is_named:
