@@ -159,5 +159,3 @@ def print_summary(result: RunResult) -> None:
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
     outcome = styled(result.outcome.value, _OUTCOME_COLOURS.get(result.outcome, "red"), sys.stdout, bold=True)
     click.echo(f"Run {result.run_id}: {outcome}{f' ({told})' if told else ''} in {result.duration_s:.1f} s")
-    if result.error is not None:
-        note(str(result.error.get("message", "")))

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
-from mindx.cli.errors import INTERRUPTED, write_report
+from mindx.cli.errors import INTERRUPTED, say, write_report
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import autonomous_option, json_option, policy_option, read_plan, workspace_option
 from mindx.cli.render import StepPrinter, fault_lines, note, print_json, print_summary
 from mindx.cli.store import run_store
 from mindx.core.run import Outcome, RunResult
+from mindx.errors import MindxError
 from mindx.policy.load import load_policy
 from mindx.runtime.plan_run import PlanRun
 from mindx.tools.vet import VettedPlan
@@ -74,9 +75,11 @@ def command(
     except KeyboardInterrupt:
         _show(run.result, as_json)
         return INTERRUPTED
-    except Exception:
+    except MindxError as error:  # the record could not be written; what is known is told all the same
+        if run.result is None:
+            raise
         _show(run.result, as_json)
-        raise
+        return error.exit_code
     assert run.result is not None
     _show(run.result, as_json)
     return _apply(run, workspace) if apply_ and workspace is not None else run.result.outcome.exit_code
@@ -87,10 +90,10 @@ def _show(result: RunResult | None, as_json: bool) -> None:
         return
     if as_json:
         print_json(result.to_json())
-        if result.error is not None:
-            note(f"mindx: {result.error.get('message', '')}")
     else:
         print_summary(result)
+    if result.error is not None:
+        say(str(result.error["message"]))
 
 
 def _apply(run: PlanRun, workspace: Path) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mindx.cli.errors import INTERRUPTED, write_report
+from mindx.cli.errors import INTERRUPTED, say, write_report
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import autonomous_option, policy_option, workspace_option
@@ -157,6 +157,6 @@ def _print(action: Action, observation: Observation | None) -> None:
 def _part(result: RunResult | None) -> None:
     with suppress(BrokenPipeError):
         if result is not None and result.error is not None:
-            note(str(result.error.get("message", "")))
+            say(str(result.error["message"]))
         if result is not None and result.changes:
             note(f"{len(result.changes)} changes are kept in the run {result.run_id}; see `mindx changes show last`")

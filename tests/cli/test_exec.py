@@ -46,7 +46,7 @@ def test_every_cause_has_a_code_and_none_but_exit_is_0():
     [
         (["--", "python3", "-c", "raise SystemExit(7)"], 7),
         (["--timeout", "0.5", "--", "sleep", "60"], 124),
-        (["--", "sh", "-c", "kill -TERM $$"], 143),
+        (["--", "python3", "-c", "import os; os.kill(os.getpid(), 15)"], 143),
         (["--", "rm", "x"], 126),
     ],
 )

@@ -1,14 +1,17 @@
 """`run`, `check`, `runs`, `trace` and `gc` with a real engine."""
 
+import contextlib
 import json
 import os
 import pty
+import resource
 import select
 import signal
 import subprocess
 import time
 
 import docker
+import docker.errors
 import pytest
 
 from mindx.trace.read import read, verify
@@ -164,11 +167,13 @@ def test_gc_removes_what_a_dead_mindx_left(engine_mindx, engine, derived_image):
     with engine_mindx.start("exec", "--", "sleep", "60") as process:
         container = wait_for(lambda: sessions(engine, process, "running"))[0]
         labels, name = container["Labels"], container["Names"][0].removeprefix("/")
+        entrypoint = engine.api.inspect_container(container["Id"])["Config"]["Entrypoint"]
         process.kill()
         process.communicate(timeout=30)
     wait_for(lambda: not sessions(engine, process), 20)  # a guest that was never greeted waits 10 s
-    # What a mindx leaves that is killed between create and start: the same labels, never started.
-    left = engine.containers.create(derived_image.image_id, name=name, labels=labels, network_mode="none")
+    # What a mindx leaves that is killed between create and start: the same container, never started.
+    same = {"name": name, "labels": labels, "entrypoint": entrypoint, "network_mode": "none"}
+    left = engine.containers.create(derived_image.image_id, **same)
     foreign = engine.containers.create(derived_image.image_id, labels={"mindx.session": "spoofed"}, network_mode="none")
     try:
         dry = engine_mindx("gc", "--dry-run", "--json").json
@@ -181,6 +186,8 @@ def test_gc_removes_what_a_dead_mindx_left(engine_mindx, engine, derived_image):
         assert foreign.id in present
     finally:
         foreign.remove(force=True)
+        with contextlib.suppress(docker.errors.NotFound):
+            left.remove(force=True)
 
 
 def read_terminal(handle, until, seconds=40.0):
@@ -223,3 +230,22 @@ def test_in_ci_no_line_is_a_command(engine_mindx):
     assert "|::set-output name=x::y" in lines
     assert "|##vso[task.x]" in lines
     assert not any(line.startswith(("::", "##")) for line in lines)
+
+
+@pytest.mark.parametrize("limit", [200, 900, 4000, 9000])
+def test_a_full_disk_is_one_message_and_leaves_nothing_torn(engine_mindx, engine, limit):
+    plan = engine_mindx.plan([tool("run", argv=["printf", "x" * 300])] * 5)
+    earlier = engine_mindx("run", plan, "--json").json["run_id"]
+    # The largest file that a process may write stands for the disk: a write ends in its middle.
+    full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))}
+    with engine_mindx.start("run", plan, "--json", **full) as process:
+        stdout, stderr = process.communicate(timeout=100)
+    document = json.loads(stdout)
+    assert (process.returncode, document["outcome"]) == (4, "error")
+    assert b"MINDX_STATE_DIR" in stderr
+    assert b"Traceback" not in stderr
+    assert sessions(engine, process) == []
+    trace = verify(trace_of(engine_mindx))
+    assert (trace.ok, trace.cut) == (True, False)
+    assert engine_mindx("trace", "verify", earlier).code == 0
+    assert engine_mindx("runs", "show", earlier, "--json").json["outcome"] == "completed"
