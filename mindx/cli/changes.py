@@ -1,0 +1,240 @@
+"""`mindx changes`: see what a run did to the files, take what you want of it, and take it back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mindx.cli.changes_review import Review, at_terminal
+from mindx.cli.changes_show import change_document, print_patch, print_stat
+from mindx.cli.escape import escape_line
+from mindx.cli.render import note, print_json, styled
+from mindx.cli.store import run_store
+from mindx.core.output import plain_text
+from mindx.core.run import SCHEMA_VERSION, render_json
+from mindx.errors import InputError
+from mindx.workspace.apply import ApplyReport, Skipped, apply, choose, perform, undo
+from mindx.workspace.baseline import Baseline
+from mindx.workspace.changes import Change
+from mindx.workspace.diff import diffs
+from mindx.workspace.store import RunFolder
+from mindx.workspace.take import hold_back, merged_steps
+
+
+@click.group(
+    name="changes",
+    epilog="\b\nExamples:\n  mindx changes show last --patch\n  mindx changes apply last -p\n  mindx changes undo last",
+)
+def command() -> None:
+    """Show, apply and undo what a run did to the files. RUN is an id, the start of one, or `last`."""
+
+
+@command.command(
+    name="show", epilog="\b\nExamples:\n  mindx changes show last\n  mindx changes show last --html r.html"
+)
+@click.argument("run")
+@click.argument("paths", nargs=-1)
+@click.option("--stat", "form", flag_value="stat", default=True, help="One line for each change (the default).")
+@click.option("--patch", "form", flag_value="patch", help="Unified diffs; controls are written out as \\xNN.")
+@click.option("--raw", "form", flag_value="raw", help="Unified diffs, exact to the byte, for `git apply`.")
+@click.option("--json", "form", flag_value="json", help="One JSON document.")
+@click.option("--html", "page", type=click.Path(dir_okay=False, path_type=Path), help="Write one page to a file.")
+def show(run: str, paths: tuple[str, ...], form: str, page: Path | None) -> None:
+    """Show the changes of RUN, all or those at PATHS."""
+    folder, baseline, changes = _read(run)
+    chosen = choose(changes, paths) if paths else list(changes)
+    found = list(diffs(chosen, folder.blobs))
+    if page is not None:
+        from mindx.cli.changes_html import write_page
+
+        write_page(page, folder.path.name, baseline, found)
+        note(f"wrote {page}")
+    elif form == "json":
+        print_json(render_json(_document(folder, baseline, [d for diff in found for d in change_document(diff)])))
+    elif form in ("patch", "raw"):
+        print_patch(found, raw=form == "raw")
+    else:
+        print_stat(found)
+        _hint(folder, found != [])
+
+
+@command.command(
+    name="apply",
+    epilog="\b\nExamples:\n  mindx changes apply last\n  mindx changes apply last src/ -p\n"
+    "  mindx changes apply last Makefile --accept Makefile\n  mindx changes apply last --to ../clone --merge",
+)
+@click.argument("run")
+@click.argument("paths", nargs=-1)
+@click.option("-p", "--interactive", is_flag=True, help="Ask about each change and each hunk, as `git add -p`.")
+@click.option("--to", "to", type=click.Path(path_type=Path), help="Write to this folder, not the one copied in.")
+@click.option("--yes", is_flag=True, help="Do not ask before writing.")
+@click.option(
+    "--accept", multiple=True, metavar="PATH", help="Also take this file that runs on your machine later; repeatable."
+)
+@click.option("--merge", is_flag=True, help="Join the changes with your own edits, where they do not meet.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document; nothing is asked without -p.")
+def apply_changes(
+    run: str,
+    paths: tuple[str, ...],
+    interactive: bool,
+    to: Path | None,
+    yes: bool,
+    accept: tuple[str, ...],
+    merge: bool,
+    as_json: bool,
+) -> int:
+    """Write changes of RUN to the folder that was copied in: all of them or those at PATHS, all or none.
+
+    A file that differs from what was copied in is a conflict, and then nothing is written. Files that run on your
+    machine later (hooks, CI and task files, editor settings ...) need a yes of their own: at the question, or by
+    --accept. `mindx changes undo RUN` takes it back.
+    """
+    folder, baseline, changes = _read(run)
+    target, expected = _target(baseline, to)
+    chosen = choose(changes, paths) if paths else list(changes)
+    if interactive:
+        return _review(folder, chosen, target, expected, as_json)
+    free, held = hold_back(chosen, accept)
+    asks = at_terminal() and not as_json
+    if asks and held:
+        free, held = _ask_about_held(chosen, held, accept)
+    if asks and not yes and free and not _confirmed(free, target):
+        note("nothing was applied")
+        return 0
+    if merge:
+        taken = merged_steps(free, folder.blobs, target)
+        report = ApplyReport(str(target), conflicts=tuple(taken.conflicts), skipped=tuple(taken.skipped))
+        if not taken.conflicts:
+            report = perform(taken.steps, folder, target, skipped=taken.skipped, expected=expected)
+    else:
+        report = apply(free, folder, target, expected=expected)
+    return _tell(folder, report, held, as_json, answered=asks)
+
+
+@command.command(name="undo", epilog="\b\nExample:\n  mindx changes undo last")
+@click.argument("run")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def undo_changes(run: str, as_json: bool) -> int:
+    """Take back the last apply of RUN; again for the one before. A file that you changed since is a conflict."""
+    folder = RunFolder(run_store().find(run).path)
+    report = undo(folder)
+    if as_json:
+        print_json(render_json(_report_document(folder, report, [])))
+    else:
+        _print_report(report, "took back")
+    return 0 if report.ok else 1
+
+
+def review(run_path: Path, target: Path | None = None) -> int:
+    """Go through the changes of a run at the terminal and apply what is taken; return the exit code.
+
+    `target` None means the folder that was copied in. Raises MindxError, click.Abort.
+    """
+    folder = RunFolder(run_path)
+    changes = folder.read_changes()
+    where, expected = _target(folder.read_baseline(), target)
+    return _review(folder, list(changes), where, expected, as_json=False)
+
+
+def _review(
+    folder: RunFolder, changes: list[Change], target: Path, expected: tuple[int, int] | None, as_json: bool
+) -> int:
+    asked = Review(folder, target)
+    asked.ask(changes)
+    report = perform(asked.taken.steps, folder, target, skipped=asked.taken.skipped, expected=expected)
+    return _tell(folder, report, asked.held, as_json, answered=True)
+
+
+def _read(run: str) -> tuple[RunFolder, Baseline, tuple[Change, ...]]:
+    found = run_store().find(run)
+    folder = RunFolder(found.path)
+    try:
+        return folder, folder.read_baseline(), folder.read_changes()
+    except InputError as error:
+        if error.code != "run_file_missing":
+            raise
+        text = f"the run {found.run_id} has no changes to show: it is {found.state()} and came to no comparison"
+        raise InputError("run_without_changes", text) from None
+
+
+def _target(baseline: Baseline, to: Path | None) -> tuple[Path, tuple[int, int] | None]:
+    if to is not None:
+        return to, None
+    if not baseline.folder:
+        raise InputError("apply_where", "the run had no workspace folder; name a folder with --to DIR")
+    return Path(baseline.folder), (baseline.device, baseline.inode)
+
+
+def _ask_about_held(
+    chosen: list[Change], held: list[Skipped], accept: tuple[str, ...]
+) -> tuple[list[Change], list[Skipped]]:
+    accepted = list(accept)
+    for item in held:
+        what = styled(escape_line(item.path), None, sys.stderr, bold=True)
+        if click.confirm(f"{what} {item.reason}. Apply it?", default=False, err=True):
+            accepted.append(item.path)
+    return hold_back(chosen, accepted)
+
+
+def _confirmed(free: list[Change], target: Path) -> bool:
+    count = sum(not change.blocked for change in free)
+    where = escape_line(plain_text(str(target)))
+    return click.confirm(f"Apply {count} change{'' if count == 1 else 's'} to {where}?", default=True, err=True)
+
+
+def _tell(folder: RunFolder, report: ApplyReport, held: list[Skipped], as_json: bool, *, answered: bool) -> int:
+    if as_json:
+        print_json(render_json(_report_document(folder, report, held)))
+    else:
+        _print_report(report, "applied")
+        for item in held:
+            advice = "" if answered else f"; look at it, then add --accept {escape_line(item.path)}"
+            note(f"left out: {escape_line(item.path)}: {item.reason}{advice}")
+        if report.applied:
+            note(f"`mindx changes undo {folder.path.name}` takes it back")
+    if not report.ok:
+        return 1
+    return 1 if held and not answered else 0
+
+
+def _print_report(report: ApplyReport, done: str) -> None:
+    for conflict in report.conflicts:
+        note(f"conflict: {escape_line(conflict.path)}: {escape_line(conflict.reason)}")
+    for item in report.skipped:
+        note(f"not applied: {escape_line(item.path)}: {escape_line(item.reason)}")
+    for path in report.kept:
+        note(f"kept: {escape_line(path)}: the folder holds files that were not copied in")
+    for path in report.applied:
+        click.echo(escape_line(path))
+    if report.conflicts:
+        note(f"nothing was done: {len(report.conflicts)} in conflict")
+    else:
+        count = len(report.applied)
+        already = f" ({len(report.already)} were so already)" if report.already else ""
+        where = escape_line(plain_text(report.target))
+        note(f"{done} {count} change{'' if count == 1 else 's'} in {where}{already}")
+
+
+def _report_document(folder: RunFolder, report: ApplyReport, held: list[Skipped]) -> dict[str, Any]:
+    left_out = report.to_dict() | {"left_out": [{"path": plain_text(h.path), "reason": h.reason} for h in held]}
+    return {"schema_version": SCHEMA_VERSION, "run_id": folder.path.name, **left_out}
+
+
+def _document(folder: RunFolder, baseline: Baseline, changes: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": folder.path.name,
+        "folder": plain_text(baseline.folder),
+        "changes": changes,
+        "omitted": [{"path": plain_text(item.path), "reason": item.reason} for item in baseline.omitted],
+        "omitted_count": baseline.omitted_count,
+    }
+
+
+def _hint(folder: RunFolder, some: bool) -> None:
+    if some and sys.stderr.isatty():
+        name = folder.path.name
+        note(f"`mindx changes show {name} --patch` shows the lines, `mindx changes apply {name} -p` takes them")
