@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -67,7 +68,9 @@ class StepPrinter:
         label = f"[{action.index + 1}/{self._total}] {action_label(action)}"
         if observation is None:
             if self._live:
-                click.echo(styled(f"{label} ...", "bright_black", sys.stderr), err=True, nl=False)
+                # What is longer than a line could not be taken back.
+                shown = label[: max(shutil.get_terminal_size().columns - 5, 10)]
+                click.echo(styled(f"{shown} ...", "bright_black", sys.stderr), err=True, nl=False)
             return
         if self._live:
             click.echo("\r\x1b[2K", err=True, nl=False)

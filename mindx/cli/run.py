@@ -82,7 +82,11 @@ def command(
         return error.exit_code
     assert run.result is not None
     _show(run.result, as_json)
-    return _apply(run, workspace) if apply_ and workspace is not None else run.result.outcome.exit_code
+    if apply_ and workspace is not None:
+        return _apply(run, workspace)
+    if run.result.changes and not as_json:
+        note(f"nothing is written to your files; `mindx changes show {run.folder.run_id}` shows what there is to apply")
+    return run.result.outcome.exit_code
 
 
 def _show(result: RunResult | None, as_json: bool) -> None:
