@@ -151,7 +151,8 @@ def read_cassette(path: str | os.PathLike[str]) -> list[tuple[str, Answer]]:
         head = json.loads(lines[0])
         if head != {"format": FORMAT, "version": VERSION}:
             raise ValueError(f"it does not begin as a cassette of version {VERSION}")
-        for number, line in enumerate(lines[1:-1], 2):
+        for line in lines[1:-1]:
+            number += 1
             entries.append(_entry(json.loads(line)))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         where = f"{quoted(str(file))}, line {number}"

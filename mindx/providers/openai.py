@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -85,7 +85,9 @@ class OpenAIProvider(BaseProvider):
                     opened.ready = await self._next(opened, request)
                 except StopAsyncIteration:
                     break
-            yield ProviderStreamChunk(response=opened.builder.finish())
+            with self._located(request):
+                response = opened.builder.finish()
+            yield ProviderStreamChunk(response=response)
         finally:
             with anyio.CancelScope(shield=True):
                 await opened.stream.close()
@@ -135,7 +137,8 @@ class OpenAIProvider(BaseProvider):
                 return json.loads(raw.content)
 
         body = await self._guarded(call, api, request)
-        return (read_chat if api == CHAT else read_responses)(body, self.name)
+        with self._located(request):
+            return (read_chat if api == CHAT else read_responses)(body, self.name)
 
     async def _open(self, api: str, request: ModelRequest, left: float, end: float) -> _Open:
         async def call() -> Any:
@@ -168,7 +171,8 @@ class OpenAIProvider(BaseProvider):
 
         chunk = await self._guarded(call, opened.api, request, begun=begun)
         body = chunk.to_dict(warnings=False) if hasattr(chunk, "to_dict") else chunk
-        return opened.builder.add(body)
+        with self._located(request):
+            return opened.builder.add(body)
 
     async def _create(self, api: str, request: ModelRequest, *, stream: bool) -> Any:
         model = request.model or self.param.model
@@ -237,6 +241,17 @@ class OpenAIProvider(BaseProvider):
                 failure.message += f" (it said: {said})"
                 failure.args = (failure.message,)
         return failure
+
+    @contextmanager
+    def _located(self, request: ModelRequest) -> Iterator[None]:
+        """Say of whose answer a fault is."""
+        try:
+            yield
+        except ProviderError as error:
+            error.message = f"{self._where(request)}: {error.message}"
+            error.args = (error.message,)
+            error.details.setdefault("provider", self.name)
+            raise
 
     def _where(self, request: ModelRequest) -> str:
         return f"{self.name} at {self.param.base_url}, model {request.model or self.param.model}"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Union
 
@@ -131,9 +131,7 @@ class ScriptedProvider(BaseProvider):
     def _response(self, turn: ScriptedTurn, request: ModelRequest) -> ProviderResponse:
         self._made += 1
         calls = tuple(
-            call
-            if call.call_id
-            else ToolCall(f"call_{self._made}_{index}", call.name, call.arguments, call.arguments_text, call.problem)
+            call if call.call_id else replace(call, call_id=f"call_{self._made}_{index}")
             for index, call in enumerate(turn.calls)
         )
         return ProviderResponse(
@@ -157,8 +155,9 @@ def _as_turn(turn: Turn) -> ScriptedTurn:
         return ScriptedTurn(calls=(turn,))
     if isinstance(turn, ProviderError):
         return ScriptedTurn(error=turn)
-    if isinstance(turn, Sequence) and all(isinstance(call, ToolCall) for call in turn):
-        return ScriptedTurn(calls=tuple(turn))
+    calls = tuple(call for call in turn if isinstance(call, ToolCall)) if isinstance(turn, Sequence) else ()
+    if calls and len(calls) == len(turn):
+        return ScriptedTurn(calls=calls)
     raise provider_error("script_invalid", f"a turn is a {type(turn).__name__}")
 
 
