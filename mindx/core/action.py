@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from mindx.core.agent_error import ErrorCode
 from mindx.errors import InputError
 
 
@@ -116,13 +117,15 @@ class ActionBatch:
 class ActionTraits:
     """What an executor knows of an Action from its name and arguments, before anything is done.
 
-    `problem` says why it cannot be done at all (no such tool, arguments that do not fit its schema), or is "".
+    `problem` says why it cannot be done at all (no such tool, arguments that do not fit its schema), or is ""; `code`
+    is the ErrorCode that its Observation then carries.
     """
 
     risk: ActionRisk = ActionRisk.DANGEROUS
     require_approval: bool = False
     concurrency_key: str | None = None
     problem: str = ""
+    code: ErrorCode = ErrorCode.ACTION_EXECUTION_FAILED
 
 
 class ValidationDecision(str, Enum):
@@ -131,6 +134,7 @@ class ValidationDecision(str, Enum):
     ALLOW = "allow"
     ASK = "ask"
     DENY = "deny"
+    INVALID = "invalid"  # no policy's matter: it cannot be done at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,7 @@ class ActionValidation:
     reason: str = ""
     concurrency_key: str | None = None
     approval_key: str = ""
+    code: ErrorCode = ErrorCode.ACTION_REJECTED
 
     @property
     def allowed(self) -> bool:

@@ -32,6 +32,7 @@ class AgentEventType(str, Enum):
     FINAL_CREATED = "final_created"
     ERROR_CREATED = "error_created"
     RUN_FINISHED = "run_finished"  # always the last one of a run
+    UNKNOWN = "unknown"  # only in a replay: a type that this version does not know
 
 
 @dataclass(frozen=True, slots=True)

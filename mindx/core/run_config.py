@@ -17,7 +17,8 @@ class RunConfig:
     An Action has `action_timeout_s`, a batch `batch_timeout_s`, what a step does around its batch (context, thinking,
     validation) `step_timeout_s`, and all of it `total_timeout_s`. The clocks stop while a person decides. A smaller
     limit that is not given shrinks to fit a larger one that is; given ones must be in order:
-    action <= batch <= total, step <= total. `heartbeat_s` 0 means none. Raises InputError (run_config_invalid).
+    action <= batch <= total, step <= total; infinity means no limit. `heartbeat_s` 0 means none. `interactive` False
+    means that nobody can answer: questions come back to the Reasoner at once. Raises InputError (run_config_invalid).
     """
 
     max_steps: int
@@ -31,6 +32,7 @@ class RunConfig:
     allow_write: bool
     allow_dangerous: bool
     event_handler_timeout_s: float
+    interactive: bool
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class RunConfig:
         allow_write: bool = True,
         allow_dangerous: bool = False,
         event_handler_timeout_s: float = 5.0,
+        interactive: bool = True,
     ) -> None:
         # Defaults follow what is given, up where it must hold more, down where it must fit.
         batch_default = max(BATCH_TIMEOUT_S, action_timeout_s or 0.0)
@@ -67,6 +70,7 @@ class RunConfig:
             "allow_write": allow_write,
             "allow_dangerous": allow_dangerous,
             "event_handler_timeout_s": event_handler_timeout_s,
+            "interactive": interactive,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -74,7 +78,7 @@ class RunConfig:
 
     def _check(self) -> None:
         for name in ("step_timeout_s", "total_timeout_s", "action_timeout_s", "batch_timeout_s"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+            if math.isnan(getattr(self, name)) or getattr(self, name) <= 0:
                 _refuse(f"{name} is a number of seconds above 0")
         if self.max_steps < 1 or self.max_parallel_actions < 1:
             _refuse("max_steps and max_parallel_actions are at least 1")

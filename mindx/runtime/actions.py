@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from mindx.core.action import ActionRequest
+from mindx.core.agent_context import AgentContext
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import EXECUTE_TOOL, FAIL, NO_OP, THINK, Action, thaw
 from mindx.errors import InputError
+from mindx.runtime.fixed_plan import action_of
 from mindx.sandbox.base import Sandbox
 from mindx.tools.registry import ToolRegistry
 
@@ -22,8 +25,9 @@ class PlanActions:
         self._tools = tools
         self._sandbox = sandbox
 
-    async def execute(self, action: Action) -> Observation:
+    async def execute(self, request: ActionRequest, context: AgentContext) -> Observation:
         """Do one Action. A failure is an Observation. Raises SandboxError, InputError (unknown type or tool)."""
+        action = action_of(request)
         if action.type == EXECUTE_TOOL:
             return await self._use_tool(action)
         if action.type == FAIL:

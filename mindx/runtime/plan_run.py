@@ -8,7 +8,7 @@ from typing import Any
 from mindx.core.run import FaultRecord, Outcome
 from mindx.policy.load import LoadedPolicy
 from mindx.runtime.actions import PlanActions
-from mindx.runtime.loop import FixedPlan
+from mindx.runtime.fixed_plan import FixedPlan
 from mindx.runtime.run import Run
 from mindx.runtime.session import Session
 from mindx.runtime.vetting import refusal_of, refused_steps, tools_for, vet_source

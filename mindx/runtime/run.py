@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,14 +13,21 @@ from typing import Any
 
 import anyio
 
+from mindx.core.action import ActionBatch, ActionRequest, ActionRisk
+from mindx.core.agent_context import AgentContext
+from mindx.core.checkpoint import TaskState
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import Action
+from mindx.core.protocols import ActionExecutor, Reasoner
 from mindx.core.run import Outcome, PolicyRecord, RunResult, StepRecord, TraceHead, outcome_of
+from mindx.core.run_config import RunConfig
 from mindx.errors import DeniedError, InputError, MindxError, StateError
 from mindx.policy.load import LoadedPolicy
 from mindx.runtime.change_records import collect_changes
-from mindx.runtime.dispatcher import ActionHandler, Dispatcher
-from mindx.runtime.loop import Loop, Reasoner, StepListener
+from mindx.runtime.dispatcher import ActionDispatcher
+from mindx.runtime.fixed_plan import action_of
+from mindx.runtime.loop import LoopParts, ReActLoop
+from mindx.runtime.policy_engine import AllowAll
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
 from mindx.trace.recorder import Recorder, utc_now
@@ -26,6 +35,18 @@ from mindx.trace.run_folder import RunFolder, RunStore
 
 # How long an interrupted run may take to bring its changes home; the user waits.
 CANCELLED_GRACE_S = 20.0
+# A plan has an end, its programs have the policy's deadlines and the session has its own: the loop adds none.
+UNBOUNDED = RunConfig(
+    max_steps=sys.maxsize,
+    step_timeout_s=math.inf,
+    total_timeout_s=math.inf,
+    action_timeout_s=math.inf,
+    batch_timeout_s=math.inf,
+    heartbeat_s=0.0,
+    interactive=False,
+)
+
+StepListener = Callable[[Action, "Observation | None"], None]
 
 
 class Run(ABC):
@@ -101,27 +122,31 @@ class Run(ABC):
     async def _in_session(
         self,
         reasoner: Reasoner,
-        handler: Callable[[Session], ActionHandler],
+        handler: Callable[[Session], ActionExecutor],
         planned: Sequence[Action] = (),
     ) -> Outcome:
         """Open the session, loop, collect the changes and close; `planned` actions not reached become SKIPPED."""
         session = self.session
-        loop: Loop | None = None
+        loop: ReActLoop | None = None
         try:
             await session.open(self._progress)
             attestation = session.sandbox.attestation
             self._known["accepted_gaps"] = () if attestation is None else attestation.gaps
             baseline = session.baseline
             self.recorder.record("session_started", workspace=baseline.folder, entries=len(baseline.entries))
-            loop = Loop(reasoner, Dispatcher(handler(session), self._record_bug), self._record_step)
+            context = AgentContext(self.folder.run_id, "", TaskState(""), config=UNBOUNDED)
+            parts = LoopParts(reasoner, ActionDispatcher(handler(session), self._record_bug), AllowAll())
+            loop = ReActLoop(parts, context, log=_StepLog(self._record_step))
             return await self._loop(loop)
         finally:
-            done = [] if loop is None else [step_record(step.action, step.observation) for step in loop.steps]
+            done = (
+                [] if loop is None else [step_record(action_of(step.request), step.observation) for step in loop.steps]
+            )
             self._known["steps"] = (*done, *map(_skipped, planned[len(done) :]))
             with anyio.CancelScope(shield=True):
                 await session.close()
 
-    async def _loop(self, loop: Loop) -> Outcome:
+    async def _loop(self, loop: ReActLoop) -> Outcome:
         limit_s = self.policy.policy.limits.session_timeout_s
         try:
             with anyio.move_on_after(limit_s) as clock:
@@ -182,9 +207,25 @@ class Run(ABC):
             self.recorder.record("observation", **step_record(action, observation).model_dump(mode="json"))
         self._on_step(action, observation)
 
-    def _record_bug(self, action: Action, error: Exception) -> None:
+    def _record_bug(self, request: ActionRequest, error: Exception) -> None:
         self._on_bug(error, self.folder.path)
-        self.recorder.record("bug", action_id=action.action_id, error=type(error).__name__)
+        self.recorder.record("bug", action_id=request.action_id, error=type(error).__name__)
+
+
+class _StepLog:
+    """Tells of each Action's beginning and end."""
+
+    def __init__(self, on_step: StepListener) -> None:
+        self._on_step = on_step
+
+    async def requested(self, batch: ActionBatch) -> None:
+        """Nothing to tell yet."""
+
+    async def started(self, request: ActionRequest, risk: ActionRisk) -> None:
+        self._on_step(action_of(request), None)
+
+    async def finished(self, request: ActionRequest, observation: Observation) -> None:
+        self._on_step(action_of(request), observation)
 
 
 def step_record(action: Action, observation: Observation) -> StepRecord:

@@ -7,12 +7,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from mindx.core.action import ActionRequest
+from mindx.core.agent_context import AgentContext
+from mindx.core.decision import AgentDecision
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import EXECUTE_TOOL, Action
 from mindx.core.run import Outcome
 from mindx.policy.load import LoadedPolicy
 from mindx.runtime.actions import PlanActions
-from mindx.runtime.loop import Act, Decision, Finish
+from mindx.runtime.fixed_plan import PlanRequest
 from mindx.runtime.run import Run
 from mindx.runtime.session import Session
 from mindx.runtime.vetting import tools_for
@@ -54,12 +57,12 @@ class ShellRun(Run):
             return False
         return self._running.cancel()
 
-    async def decide(self, observations: Sequence[Observation]) -> Decision:
+    async def decide(self, context: AgentContext) -> AgentDecision:
         """Return the next typed line as an Action."""
         while True:
             line = await self._read_line(self._state())
             if line is None or line.strip() in ("exit", "quit"):
-                return Finish("the shell was left")
+                return AgentDecision.complete("the shell was left")
             if not line.strip():
                 continue
             try:
@@ -68,12 +71,13 @@ class ShellRun(Run):
                 self._on_refused(error.message)
                 continue
             self._typed += 1
-            return Act((Action(f"line_{self._typed}", EXECUTE_TOOL, MappingProxyType(params), self._typed - 1),))
+            action = Action(f"line_{self._typed}", EXECUTE_TOOL, MappingProxyType(params), self._typed - 1)
+            return AgentDecision.act(PlanRequest.of(action))
 
-    async def execute(self, action: Action) -> Observation:
+    async def execute(self, request: ActionRequest, context: AgentContext) -> Observation:
         """Do one line; an interrupt ends it alone."""
         assert self._actions is not None
-        task = self._running = asyncio.ensure_future(self._actions.execute(action))
+        task = self._running = asyncio.ensure_future(self._actions.execute(request, context))
         try:
             observation = await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -81,7 +85,7 @@ class ShellRun(Run):
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
                 raise
-            observation = Observation(action.action_id, Status.CANCELLED, "interrupted")
+            observation = Observation(request.action_id, Status.CANCELLED, "interrupted")
         self.session.engine.autonomous = self.policy.policy.grants_autonomous(self._state().autonomous)
         return observation
 

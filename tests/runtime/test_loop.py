@@ -3,11 +3,16 @@ import json
 
 import pytest
 
+from mindx.core.agent_context import AgentContext
+from mindx.core.checkpoint import TaskState
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import parse_plan
 from mindx.errors import DeniedError, FileError, SandboxLostError
-from mindx.runtime.dispatcher import Dispatcher
-from mindx.runtime.loop import FixedPlan, Loop
+from mindx.runtime.dispatcher import ActionDispatcher
+from mindx.runtime.fixed_plan import FixedPlan, PlanRequest, action_of
+from mindx.runtime.loop import LoopParts, ReActLoop
+from mindx.runtime.policy_engine import AllowAll
+from mindx.runtime.run import UNBOUNDED
 
 
 def plan_of(count):
@@ -22,7 +27,8 @@ class Answers:
     def __init__(self, *answers):
         self.answers = list(answers)
 
-    async def execute(self, action):
+    async def execute(self, request, context):
+        action = action_of(request)
         answer = self.answers[action.index]
         if isinstance(answer, BaseException):
             raise answer
@@ -31,9 +37,26 @@ class Answers:
 
 def walk(*answers, keep_going=False, bugs=None, seen=None):
     plan = plan_of(len(answers))
-    dispatcher = Dispatcher(Answers(*answers), lambda action, error: bugs.append(error))
-    loop = Loop(FixedPlan(plan, keep_going=keep_going), dispatcher, None if seen is None else seen)
+    dispatcher = ActionDispatcher(Answers(*answers), lambda action, error: bugs.append(error))
+    parts = LoopParts(FixedPlan(plan, keep_going=keep_going), dispatcher, AllowAll())
+    loop = ReActLoop(parts, AgentContext("run", "", TaskState(""), config=UNBOUNDED), log=Told(seen))
     return plan, loop
+
+
+class Told:
+    """Hands on what a loop tells of its Actions."""
+
+    def __init__(self, seen):
+        self.seen = seen or (lambda action, observation: None)
+
+    async def requested(self, batch):
+        pass
+
+    async def started(self, request, risk):
+        self.seen(action_of(request), None)
+
+    async def finished(self, request, observation):
+        self.seen(action_of(request), observation)
 
 
 def statuses(loop):
@@ -48,7 +71,7 @@ def test_a_plan_is_walked_in_order():
         seen=lambda action, observation: told.append((action.index, observation is None)),
     )
     assert asyncio.run(loop.run()) == "the plan is done"
-    assert [step.action for step in loop.steps] == list(plan.actions)
+    assert [action_of(step.request) for step in loop.steps] == list(plan.actions)
     assert told == [(0, True), (0, False), (1, True), (1, False)]
 
 
@@ -87,8 +110,9 @@ def test_each_action_gives_one_observation_whatever_its_tool_does():
 def test_an_observation_is_of_its_action_and_has_a_duration():
     times = iter([1.0, 3.5])
     plan = plan_of(1)
-    dispatcher = Dispatcher(Answers(Observation("forged", Status.SUCCESS)), clock=lambda: next(times))
-    observation = asyncio.run(dispatcher.dispatch(plan.actions[0]))
+    dispatcher = ActionDispatcher(Answers(Observation("forged", Status.SUCCESS)), clock=lambda: next(times))
+    context = AgentContext("run", "", TaskState(""))
+    observation = asyncio.run(dispatcher.execute(PlanRequest.of(plan.actions[0]), context))
     assert (observation.action_id, observation.duration_s) == (plan.actions[0].action_id, 2.5)
 
 
