@@ -16,7 +16,7 @@ from mindx.cli.render import print_json, styled
 from mindx.core.command import Exec
 from mindx.core.verdict import Verdict
 from mindx.policy.engine import Explanation, PolicyEngine
-from mindx.policy.layers import Merged, distrust, load_layers, trust
+from mindx.policy.layers import Merged, load_layers
 from mindx.policy.load import load_policy
 from mindx.policy.paths import resolve
 from mindx.policy.words import shown
@@ -183,25 +183,8 @@ def test_policy(file: str, as_json: bool) -> int:
     return 1 if failed else 0
 
 
-@click.command(name="trust", epilog="\b\nExamples:\n  mindx trust .\n  mindx trust --forget .")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--forget", is_flag=True, help="Trust it no longer.")
-def trust_command(folder: Path, forget: bool) -> None:
-    """Trust DIR's .mindx/policy.yaml, as it is now: it may then allow commands and choose the image.
-
-    When the file changes, it is trusted no longer, and only tightens again.
-    """
-    if forget:
-        known = distrust(folder)
-        click.echo(escape_line(f"{folder} is trusted no longer." if known else f"{folder} was not trusted."))
-        return
-    digest = trust(folder)
-    click.echo(escape_line(f"{folder}/.mindx/policy.yaml is trusted while its content is sha256:{digest}."))
-
-
 command.add_command(suggest_rules)
 command.add_command(replay_runs)
-command.add_command(trust_command)
 
 
 def _print_document(**values: Any) -> None:

@@ -30,6 +30,7 @@ VERBS = {
     "runs": Verb("mindx.cli.runs", "List and show past runs."),
     "trace": Verb("mindx.cli.trace", "Show or verify the record of a run."),
     "policy": Verb("mindx.cli.policy", "Check and explain policies."),
+    "trust": Verb("mindx.cli.trust", "Trust the policy file that a project brings."),
     "image": Verb("mindx.cli.image", "Build and list sandbox images."),
     "doctor": Verb("mindx.cli.doctor", "Check the engine and what mindx needs."),
     "verify": Verb("mindx.cli.verify", "Prove in a container that the controls are in force."),

@@ -5,7 +5,6 @@ This is the early, clear refusal and the record of what was intended. The bounda
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,7 +16,6 @@ from mindx.policy.model import Policy
 from mindx.policy.risk import RISK_WORDS, Risk
 from mindx.policy.units import format_duration, format_size
 from mindx.policy.variables import encoded_size, variable_problem
-from mindx.policy.words import PROGRAM_NAME
 
 MAX_ARGS = 4096
 MAX_ARG_BYTES = 128 * 1024 - 1  # Linux MAX_ARG_STRLEN, with its NUL
@@ -77,7 +75,7 @@ class PolicyEngine:
         if not paths.inside(command.cwd):
             return _deny("paths", f"the working directory {command.cwd[:80]!a} is not a path under {WORKSPACE}")
         timeout_s = command.timeout_s
-        if timeout_s is None or not math.isfinite(timeout_s) or not 0 < timeout_s <= limits.command_timeout_s:
+        if timeout_s is None or not 0 < timeout_s <= limits.command_timeout_s:
             asked = "no deadline" if timeout_s is None else f"a deadline of {timeout_s:g}s"
             allowed = format_duration(limits.command_timeout_s)
             return _deny("limits.command_timeout", f"{asked} is not within the policy's command_timeout of {allowed}")
@@ -114,7 +112,7 @@ def _file_risk(command: Command) -> Risk:
 
 
 def _argv_problem(argv: tuple[str, ...]) -> str | None:
-    if not argv or not argv[0]:
+    if not argv:
         return "no program is named"
     if len(argv) > MAX_ARGS:
         return f"more than {MAX_ARGS} arguments"
@@ -137,13 +135,13 @@ def _env_problem(env: Mapping[str, str]) -> str | None:
     problem = next((p for name, value in env.items() if (p := variable_problem(name, value))), None)
     if problem is not None:
         return problem
-    total = sum(len(name) + (encoded_size(value) or 0) + 2 for name, value in env.items())
+    total = sum(len(name) + len(value.encode("utf-8", "surrogateescape")) + 2 for name, value in env.items())
     return f"the environment is larger than {MAX_ENV_BYTES} bytes" if total > MAX_ENV_BYTES else None
 
 
 def _executable_problem(command: Exec) -> str | None:
-    if PROGRAM_NAME.fullmatch(command.argv[0]) is None or command.executable is None:
-        return None  # what the program may be called is the rules' business
+    if command.executable is None:
+        return None
     folder, _, name = command.executable.rpartition("/")
     if name in _VENV_PROGRAMS and name == command.argv[0] and folder.endswith("/bin") and paths.inside(folder):
         return None

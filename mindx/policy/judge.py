@@ -126,8 +126,8 @@ class Judge:
             other = self._by_layer(layer, argv, risk, in_line, required=layer.allows)
             if STRICTNESS[other.decision] > STRICTNESS[verdict.decision]:
                 verdict = other
-        where = f"in {via}: " if via and verdict.decision != "allow" else ""
-        stands = f"{note} counts as {argv[0]}: " if note and verdict.decision != "allow" else ""
+        where = f"in {via}: " if via else ""
+        stands = f"{note} counts as {argv[0]}: " if note else ""
         return Verdict(verdict.decision, verdict.rule, where + stands + verdict.reason)
 
     def _by_layer(self, layer: RuleSet, argv: Argv, risk: Risk, in_line: bool, required: bool) -> Verdict:
@@ -141,10 +141,10 @@ class Judge:
         return Verdict("deny", f"{layer.name}:default" if layer.name else "default", no_rule(argv, risk, layer))
 
     def _protected(self, argv: Argv, risk: Risk, walk: _Walk, via: str) -> None:
-        if risk is Risk.READ_ONLY or not self._policy.workspace.protected:
+        if risk is Risk.READ_ONLY:
             return
         for word in argv[1:]:
-            if not isinstance(word, Dynamic) and any(self._protects(word, folder) for folder in walk.folders):
+            if any(self._protects(word, folder) for folder in walk.folders):
                 walk.deny(argv, "workspace.protected", f"{word[:80]!a} is protected: a plan may not change it", via)
 
     def _protects(self, word: str, folder: str) -> bool:

@@ -36,7 +36,7 @@ def resolve(path: str, cwd: str = WORKSPACE) -> str:
 def inside(path: str) -> bool:
     """Return True when `path` is a normalised absolute path under the workspace, or the workspace itself."""
     try:
-        return resolve(path) == path and path.startswith("/")
+        return resolve(path) == path
     except PathRefused:
         return False
 

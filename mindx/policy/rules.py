@@ -53,7 +53,7 @@ class RuleSet:
             if not unknown and not entry.pattern.needed.issubset(argv):
                 continue
             wide = entry.rule.decision != "allow"
-            if (wide or risk <= entry.rule.ceiling) and entry.pattern.matches(argv, wide=wide):
+            if risk <= entry.rule.ceiling and entry.pattern.matches(argv, wide=wide):
                 return entry
         return None
 
@@ -61,7 +61,7 @@ class RuleSet:
 def no_rule(argv: Argv, risk: Risk, rules: RuleSet) -> str:
     """Return why an argv without a rule is denied, and what to do about it."""
     program = argv[0]
-    limited = [e for e in rules.entries if e.rule.decision == "allow" and e.pattern.matches(argv)]
+    limited = [entry for entry in rules.entries if entry.pattern.matches(argv)]
     if limited:
         first = limited[0]
         return f"{first.name} allows {program} for {first.rule.ceiling.word} arguments only; these are {risk.word}"

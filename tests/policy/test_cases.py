@@ -1,6 +1,6 @@
 import pytest
 
-from tests.policy import cases
+from tests.policy import cases, engine_checks
 
 
 @pytest.mark.parametrize("name", sorted(cases.documents()))
@@ -22,3 +22,7 @@ def test_there_is_a_case_that_passes_and_one_that_is_stopped_in_every_file_of_ru
     for name, document in cases.documents().items():
         verdicts = {expected for file, _, _, expected in cases.judged() if file == name}
         assert name == "bypass" or "risk" in document or len(verdicts) > 1, name
+
+
+def test_the_checks_of_the_engine() -> None:
+    assert engine_checks.broken() == []

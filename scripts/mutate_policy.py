@@ -1,0 +1,241 @@
+"""Mutation run over the policy engine: each condition negated or fixed, and the golden cases must notice.
+
+    python scripts/mutate_policy.py            all mutants, a table of survivors; exit 1 if one lives
+    python scripts/mutate_policy.py judge.py   the mutants of one module
+
+A mutant is one module of mindx/policy with one change: a condition negated, one side of an `and` or `or` dropped, a
+comparison turned, a `return True` or `False` flipped. Each runs the golden cases (tests/policy_cases) and the checks
+of tests/policy/engine_checks.py in a process of its own, with a deadline; a mutant that hangs or breaks counts as
+noticed. Mutants that change nothing that can be seen are listed in EQUIVALENT, each with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = (
+    "paths.py",
+    "pattern.py",
+    "rules.py",
+    "risk.py",
+    "wrappers.py",
+    "variables.py",
+    "builtins.py",
+    "shell_words.py",
+    "shell.py",
+    "judge.py",
+    "engine.py",
+)
+DEADLINE_S = 20
+# module, function, the source of the changed expression, what it became: and why nobody could tell.
+EQUIVALENT: dict[tuple[str, str, str, str], str] = {}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed module."""
+
+    module: str
+    line: int
+    function: str
+    before: str
+    after: str
+    tree: ast.Module
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Return what names it in EQUIVALENT."""
+        return self.module, self.function, self.before, self.after
+
+
+def mutants(module: str) -> Iterator[Mutant]:
+    """Yield every mutant of a module."""
+    tree = ast.parse((ROOT / "mindx" / "policy" / module).read_text())
+    sites = [(node, name) for node, name in _walk(tree, "") if _changes(node)]
+    for index, (node, function) in enumerate(sites):
+        for choice in range(len(_changes(node))):
+            changed = copy.deepcopy(tree)
+            twin = [n for n, _ in _walk(changed, "") if _changes(n)][index]
+            before = ast.unparse(twin)
+            replacement = _changes(twin)[choice]
+            if replacement is None:
+                continue
+            _Replace(twin, replacement).visit(changed)
+            ast.fix_missing_locations(changed)
+            yield Mutant(module, _line(node), function, before, ast.unparse(replacement), changed)
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0) or next((n.lineno for n in ast.walk(node) if hasattr(n, "lineno")), 0)
+
+
+def _walk(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str]]:
+    for child in ast.iter_child_nodes(node):
+        name = child.name if isinstance(child, (ast.FunctionDef, ast.ClassDef)) else function
+        yield child, name
+        yield from _walk(child, name)
+
+
+def _changes(node: ast.AST) -> list[ast.AST]:
+    """Return what may stand in the place of a node: only for conditions and booleans."""
+    if isinstance(node, (ast.If, ast.IfExp, ast.While)):
+        return [_with(node, test=_negated(node.test))]
+    if isinstance(node, ast.comprehension):
+        return [_with(node, ifs=[_negated(node.ifs[0])])] if node.ifs else []
+    if isinstance(node, ast.BoolOp):
+        rest = [node.values[:i] + node.values[i + 1 :] for i in range(len(node.values))]
+        return [values[0] if len(values) == 1 else ast.BoolOp(node.op, values) for values in rest]
+    if isinstance(node, ast.Return) and isinstance(node.value, (ast.Compare, ast.BoolOp, ast.UnaryOp)):
+        return [ast.Return(_negated(node.value))]
+    if isinstance(node, ast.Return) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
+        return [ast.Return(ast.Constant(not node.value.value))]
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _TURNED:
+        return [ast.Compare(node.left, [_TURNED[type(node.ops[0])]()], node.comparators)]
+    return []
+
+
+_TURNED: dict[type, type] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+
+
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    changed = copy.copy(node)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return changed
+
+
+def _negated(test: ast.expr) -> ast.expr:
+    return ast.UnaryOp(ast.Not(), test)
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, target: ast.AST, replacement: ast.AST) -> None:
+        self.target = target
+        self.replacement = replacement
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return self.replacement if node is self.target else super().visit(node)  # type: ignore[no-any-return]
+
+
+def survives(mutant: Mutant) -> bool:
+    """Run the checks on one mutant in a child process; True when nothing was noticed."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(DEADLINE_S)
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 2)
+            _install(mutant)
+            code = 0 if _sound() else 1
+        except BaseException:  # noqa: BLE001 - whatever breaks was noticed
+            code = 1
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) == 0
+
+
+def _install(mutant: Mutant) -> None:
+    """Put the changed module in the place of the sound one, before anything imports it."""
+    assert not any(loaded.startswith("mindx.policy.") for loaded in sys.modules)
+    name = f"mindx.policy.{mutant.module[:-3]}"
+    module = ModuleType(name)
+    module.__file__ = str(ROOT / "mindx" / "policy" / mutant.module)
+    sys.modules[name] = module
+    exec(compile(mutant.tree, module.__file__, "exec"), module.__dict__)
+    import mindx.policy
+
+    setattr(mindx.policy, mutant.module[:-3], module)
+
+
+def _sound() -> bool:
+    from tests.policy import cases, engine_checks
+
+    for file, kind, text, expected in cases.judged():
+        if cases.judge(file, kind, text) != expected:
+            return False
+    if any(cases.classify(text) != word for text, word in cases.classified()):
+        return False
+    return not engine_checks.broken()
+
+
+def _prepare() -> None:
+    """Load what every child needs, but nothing of mindx.policy: a child loads that with its mutant in place."""
+    sys.path.insert(0, str(ROOT))
+    for name in (
+        "pydantic",
+        "pathspec",
+        "yaml",
+        "tree_sitter",
+        "tree_sitter_bash",
+        "platformdirs",
+        "mindx.core.command",
+    ):
+        importlib.import_module(name)
+    from tests.policy import cases
+
+    cases.documents()
+
+
+def run(modules: tuple[str, ...], workers: int = 2, budget_s: float | None = None) -> tuple[int, list[Mutant], bool]:
+    """Return how many mutants ran, those that live and are not known to be equivalent, and whether all ran."""
+    _prepare()
+    todo = [mutant for module in modules for mutant in mutants(module) if mutant.key not in EQUIVALENT]
+    random.Random(4).shuffle(todo)  # a budget cuts off a fair sample
+    began = time.monotonic()
+    pipes: list[tuple[int, int]] = []
+    for worker in range(workers):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            for index in range(worker, len(todo), workers):
+                if budget_s is not None and time.monotonic() - began > budget_s:
+                    os.write(writing, b"late\n")
+                    break
+                os.write(writing, f"{index} {int(survives(todo[index]))}\n".encode())
+            os._exit(0)
+        os.close(writing)
+        pipes.append((child, reading))
+    alive: list[Mutant] = []
+    ran, whole = 0, True
+    for child, reading in pipes:
+        with os.fdopen(reading) as lines:
+            for line in lines:
+                if line == "late\n":
+                    whole = False
+                    continue
+                index, lived = line.split()
+                ran += 1
+                if lived == "1":
+                    alive.append(todo[int(index)])
+        os.waitpid(child, 0)
+    return ran, alive, whole and ran == len(todo)
+
+
+def main() -> int:
+    """Run and report."""
+    modules = tuple(sys.argv[1:]) or MODULES
+    began = time.monotonic()
+    ran, alive, whole = run(modules, os.cpu_count() or 1)
+    for mutant in sorted(alive, key=lambda m: (m.module, m.line)):
+        print(f"{mutant.module}:{mutant.line} in {mutant.function}: {mutant.before!r} -> {mutant.after!r}")
+    print(f"{ran} mutants in {time.monotonic() - began:.0f} s, {len(alive)} live{'' if whole else ', not all ran'}")
+    return 1 if alive or not whole else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
