@@ -154,6 +154,8 @@ def host_config(settings: ContainerSettings, ids: Ids, cpuset: str, controls: En
             "/workspace": tmpfs_options(limits.workspace_bytes, limits.workspace_inodes, ids, "0770"),
             "/tmp": tmpfs_options(limits.tmp_bytes, limits.tmp_inodes, ids, "1777"),
             "/run/mindx": f"rw,noexec,nosuid,nodev,size={RUN_BYTES},nr_inodes=64,mode=0755",
+            # The engine's own /dev/shm has no limit of inodes, and each takes 1.3 KiB of the container's memory.
+            "/dev/shm": f"rw,noexec,nosuid,nodev,size={limits.shm_bytes},nr_inodes={limits.shm_inodes},mode=1777",
         },
         "ShmSize": limits.shm_bytes,
         "Sysctls": {"kernel.shm_rmid_forced": "1"},
