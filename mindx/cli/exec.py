@@ -139,6 +139,9 @@ def document_of(result: ExecResult) -> dict[str, Any]:
         "duration_s": round(receipt.duration_s, 6),
         "cpu_s": round(receipt.cpu_s, 6),
         "max_rss_bytes": receipt.max_rss_bytes,
+        "memory_peak_bytes": receipt.memory_peak_bytes,
+        "pids_refused": receipt.pids_refused,
+        "throttled_s": round(receipt.throttled_s, 6),
         "oom_kills": receipt.oom_kills,
         "killed_count": receipt.killed_count,
     }

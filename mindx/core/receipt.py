@@ -38,7 +38,13 @@ class Receipt:
 
     `exit_code` is None unless `exit_cause` is EXIT, or OOM when the program hid the kill and ended by itself.
     `duration_s` and `cpu_s` (user and system, of all that was reaped) are in seconds, measured in the container.
-    `oom_kills` counts the kernel's kills for memory while the command ran.
+    `max_rss_bytes` is the largest resident size of one process; 0 when no process was larger than our PID 1 (about
+    10 MiB), which is the least that the kernel tells of a process that PID 1 has spawned.
+    `memory_peak_bytes` is the most that the whole container has used, with files in memory and the page cache, when
+    this command raised it; 0 when it stayed below what an earlier one reached, or the kernel does not tell.
+    `oom_kills` counts the kernel's kills for memory while the command ran, `pids_refused` the processes and threads
+    that it refused for the pids limit, `throttled_s` the seconds for which a CPU quota held the container back. These
+    are the container's: of commands that run side by side, each sees what all of them did.
     The byte counts and digests are of the whole streams, also of what was not kept.
     """
 
@@ -55,6 +61,9 @@ class Receipt:
     oom_kills: int = 0
     killed: tuple[KilledProcess, ...] = ()
     killed_count: int = 0
+    memory_peak_bytes: int = 0
+    pids_refused: int = 0
+    throttled_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .cgroup import Count
+    from .facts import Before
+
 
 class RunningCommand:
     """A command from its spawn to its record."""
 
     def __init__(
-        self, request_id: int, request: wire.ExecRequest, spawned: Spawned, began_ns: int, oom_kills: int
+        self, request_id: int, request: wire.ExecRequest, spawned: Spawned, began_ns: int, before: Before
     ) -> None:
         self.request_id = request_id
         self.slot = request.slot
@@ -36,7 +39,7 @@ class RunningCommand:
         self.deadline_ns = self.began_ns + request.deadline_ms * 1_000_000 if request.deadline_ms else NEVER
         self.status: int | None = None
         self.cause: int | None = None
-        self.oom_kills_before = oom_kills
+        self.before = before
         self.cpu_s = 0.0
         self.max_rss_kib = 0
         self.pidfd = open_pidfd(spawned.pid)
@@ -93,16 +96,21 @@ class RunningCommand:
             os.close(self.pidfd)
             self.pidfd = -1
 
-    def record(self, killed: list[tuple[int, bytes]], oom_kills: int) -> wire.ExitRecord:
+    def record(self, killed: list[tuple[int, bytes]], after: Count) -> wire.ExitRecord:
         """Return the record; called once, when nothing of the command is alive."""
         record = wire.ExitRecord()
         record.duration_ns = time.monotonic_ns() - self.began_ns
         record.cpu_us = int(self.cpu_s * 1e6)
-        record.max_rss_kib = self.max_rss_kib
+        # A spawned process starts with the size of PID 1, whose memory it shares until its exec: no more is known then.
+        record.max_rss_kib = self.max_rss_kib if self.max_rss_kib > self.before.own_kib else 0
         out, err = self.streams
         record.stdout_bytes, record.stdout_sha256 = out.total, out.digest()
         record.stderr_bytes, record.stderr_sha256 = err.total, err.digest()
-        record.oom_kills = max(0, oom_kills - self.oom_kills_before)
+        count = self.before.count
+        record.oom_kills = max(0, after.oom_kills - count.oom_kills)
+        record.pids_refused = max(0, after.pids_refused - count.pids_refused)
+        record.throttled_us = max(0, after.throttled_us - count.throttled_us)
+        record.memory_peak = after.memory_peak if after.memory_peak > count.memory_peak else 0
         record.killed_count = len(killed)
         record.killed = [b"%d %s" % (pid, name) for pid, name in killed[:64]]
         self._judge(record)

@@ -1,4 +1,4 @@
-"""What is in force, as seen from inside: read once for the host to compare, and the kernel's count of OOM kills."""
+"""What is in force, as seen from inside, read once for the host to compare; and what the kernel counts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .spawn import Spawner
 
 _STATUS = ("NoNewPrivs", "Seccomp", "CapBnd", "CapPrm", "CapEff", "CapInh", "CapAmb", "Uid", "Gid", "Groups")
+PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
+LAG_KIB = 1024  # the kernel counts pages on each CPU and adds them up later
 _counters: cgroup.Counters | None = None
 
 
@@ -112,6 +114,39 @@ def count() -> cgroup.Count:
     return _counters.look()
 
 
-def oom_kills() -> int:
-    """Return how many processes of this container the kernel has killed for memory; 0 where it does not say."""
-    return count().oom_kills
+class Before:
+    """How things stand when a command is about to start: the kernel's counts, and the size of PID 1 in KiB."""
+
+    __slots__ = ("count", "own_kib")
+
+    def __init__(self, counted: cgroup.Count, own_kib: int) -> None:
+        self.count = counted
+        self.own_kib = own_kib
+
+
+def before() -> Before:
+    """Look, right before a spawn."""
+    return Before(count(), _own_size.look())
+
+
+class _OwnSize:
+    """The size of PID 1, of which the kernel remembers the highest until it is told to forget it."""
+
+    def __init__(self) -> None:
+        self._forget = -1
+        self._size = -1
+
+    def look(self) -> int:
+        """Forget the highest size and return today's in KiB, with what the kernel's count may lag behind."""
+        try:
+            if self._size < 0:
+                self._forget = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
+                self._size = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+            os.write(self._forget, b"5")
+            pages = int(os.pread(self._size, 128, 0).split()[1])
+        except OSError:
+            return 1 << 20  # not known: whatever is below 1 GiB is not told
+        return pages * PAGE_KIB + LAG_KIB
+
+
+_own_size = _OwnSize()

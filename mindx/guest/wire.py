@@ -204,7 +204,7 @@ class ExecRequest:
 
 
 # cause, signal, exit code, wall ns, cpu us, max rss KiB, bytes out, bytes err, digests, oom kills, killed
-_EXIT = struct.Struct("<BBxxiQQQQQ32s32sII")
+_EXIT = struct.Struct("<BBxxiQQQQQ32s32sIIIQQ")
 
 
 class ExitRecord:
@@ -218,12 +218,15 @@ class ExitRecord:
         "killed",
         "killed_count",
         "max_rss_kib",
+        "memory_peak",
         "oom_kills",
+        "pids_refused",
         "signal",
         "stderr_bytes",
         "stderr_sha256",
         "stdout_bytes",
         "stdout_sha256",
+        "throttled_us",
     )
 
     def __init__(self) -> None:
@@ -239,6 +242,9 @@ class ExitRecord:
         self.stderr_sha256 = b""
         self.oom_kills = 0
         self.killed_count = 0
+        self.pids_refused = 0
+        self.throttled_us = 0
+        self.memory_peak = 0
         self.killed: list[bytes] = []
 
     def pack(self) -> bytes:
@@ -256,6 +262,9 @@ class ExitRecord:
             self.stderr_sha256,
             self.oom_kills,
             self.killed_count,
+            self.pids_refused,
+            self.throttled_us,
+            self.memory_peak,
         ) + join_texts(self.killed)
 
     @classmethod
@@ -277,6 +286,9 @@ class ExitRecord:
             record.stderr_sha256,
             record.oom_kills,
             record.killed_count,
+            record.pids_refused,
+            record.throttled_us,
+            record.memory_peak,
         ) = _EXIT.unpack_from(payload)
         if record.cause > CAUSE_NOT_EXECUTABLE:
             raise WireError("exit cause %d" % record.cause)

@@ -221,6 +221,9 @@ def receipt_of(record: wire.ExitRecord) -> Receipt:
         oom_kills=record.oom_kills,
         killed=tuple(killed_process(text) for text in record.killed),
         killed_count=record.killed_count,
+        memory_peak_bytes=record.memory_peak,
+        pids_refused=record.pids_refused,
+        throttled_s=record.throttled_us / 1e6,
     )
 
 
