@@ -56,6 +56,7 @@ class ActionRequest:
     agent's, ...) name. `call_id` is the model's own id for the call, "" when no model asked. `risk` is what the one
     who asks believes, None when it says nothing: it can raise the computed risk, never lower it. `concurrency_key`
     names the resource that is used: two Actions with one key never run at once. `timeout_s` None means the run's own.
+    `problem` says why the arguments that a model wrote could not be read (then they are {}), or is "".
     """
 
     action_id: str
@@ -68,6 +69,7 @@ class ActionRequest:
     call_id: str = ""
     timeout_s: float | None = None
     reason: str = ""
+    problem: str = ""
 
     @property
     def digest(self) -> str:

@@ -79,6 +79,8 @@ def denial(request: ActionRequest, risk: ActionRisk, context: AgentContext) -> t
 
 def argument_problem(request: ActionRequest) -> str:
     """Return why the arguments cannot be taken at all, or ""."""
+    if request.problem:
+        return request.problem
     try:
         size = len(json.dumps(request.arguments, default=dict))
     except (TypeError, ValueError, RecursionError):
