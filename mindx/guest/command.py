@@ -39,6 +39,7 @@ class RunningCommand:
         self.deadline_ns = self.began_ns + request.deadline_ms * 1_000_000 if request.deadline_ms else NEVER
         self.status: int | None = None
         self.cause: int | None = None
+        self.killed_early: list[int] = []  # what the watchdog killed at the deadline, before this loop could
         self.before = before
         self.cpu_s = 0.0
         self.max_rss_kib = 0

@@ -87,7 +87,7 @@ async def test_rule_3_the_child_inherits_no_handle(sandbox):
 
 
 async def test_rule_4_pid_1_has_no_handlers_threads_or_blocked_signals(sandbox):
-    result = await sandbox.execute(sh("cat /proc/1/status; echo; cat /proc/self/status"))
+    result = await sandbox.execute(sh("sleep 0.3; cat /proc/1/status; echo; cat /proc/self/status"))
     first, own = result.stdout_text.split("\n\n")
     guest = dict(line.split(":", 1) for line in first.splitlines())
     child = dict(line.split(":", 1) for line in own.splitlines())
