@@ -173,7 +173,7 @@ class RunResult(_Record):
 
 def render_json(document: Any) -> str:
     """Return a document as indented JSON in printable ASCII, with a newline at the end."""
-    return json.dumps(document, indent=2, ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
 def outcome_of(statuses: Sequence[Status]) -> Outcome:

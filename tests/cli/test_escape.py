@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mindx.cli.escape import StreamEscaper, escape, escape_line, in_ci
@@ -40,6 +40,10 @@ def test_ci_is_told_by_the_environment():
     assert not in_ci({})
 
 
+@example([":", ":"])
+@example(["x", "::"])
+@example([" ", "##v", "so["])
+@example(["::", "\n", ":", ":"])
 @given(st.lists(st.sampled_from(["::", ":", "#", "##", "##v", "so[", " ", "\n", "x", "é", "\x1b", "##[", "teamcity["])))
 def test_pieces_show_the_same_as_the_whole(pieces):
     for ci in (False, True):

@@ -7,7 +7,7 @@ import pytest
 
 from mindx.core.receipt import ExitCause
 from mindx.core.run import Outcome
-from mindx.errors import EngineError, SandboxLostError, StateError
+from mindx.errors import EngineError, FileError, SandboxLostError, StateError
 from mindx.sandbox.fake import FakeSandbox
 from mindx.trace.read import read, verify
 from mindx.trace.run_folder import RunFolder
@@ -196,6 +196,15 @@ def test_a_bug_of_a_tool_is_reported_and_ends_the_step(runs):
     assert (result.outcome, statuses(result)) == (Outcome.FAILED, ["ERROR"])
     assert isinstance(told[0][0], ZeroDivisionError)
     assert "a detail" not in result.to_json()
+
+
+def test_a_workspace_with_too_many_names_is_an_error_of_the_container(runs):
+    class Crowded(FakeSandbox):
+        async def manifest(self, max_entries=200_000):
+            raise FileError("too_many_names", "the workspace has too many names", errno=7, path="/workspace")
+
+    result = runs.run([tool("run", argv=["true"])], open_sandbox=lambda loaded, progress: Crowded())
+    assert (result.outcome, result.error["code"], statuses(result)) == (Outcome.ERROR, "too_many_names", ["SUCCESS"])
 
 
 def test_output_that_is_no_utf8_is_escaped_and_marked(runs):

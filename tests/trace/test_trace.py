@@ -78,6 +78,26 @@ def test_lines_cut_from_the_end_are_found_by_the_head(tmp_path):
     assert not verify(recorder.path, events=recorder.events, head=recorder.head).ok
 
 
+@pytest.mark.parametrize("broken", ["seq", "prev"])
+def test_a_line_with_a_sound_digest_of_its_own_must_still_follow(tmp_path, broken):
+    recorder = write_trace(tmp_path / "trace.jsonl", 2)
+    seq, prev = (7, recorder.head) if broken == "seq" else (2, "f" * 64)
+    line, _ = encode_line(seq, "2026-01-01T00:00:00Z", "step", {}, prev)
+    recorder.path.write_bytes(recorder.path.read_bytes() + line)
+    found = verify(recorder.path)
+    assert (found.ok, found.line, found.events) == (False, 3, 2)
+
+
+def test_another_last_line_is_found_by_the_head(tmp_path):
+    recorder = write_trace(tmp_path / "trace.jsonl", 2)
+    lines = recorder.path.read_bytes().splitlines(keepends=True)
+    event = next(read(recorder.path))
+    line, _ = encode_line(1, "2026-01-01T00:00:00Z", "step", {"forged": True}, event.sha256)
+    recorder.path.write_bytes(lines[0] + line)
+    assert verify(recorder.path, events=2).ok
+    assert not verify(recorder.path, events=2, head=recorder.head).ok
+
+
 def test_a_cut_last_line_is_reported_and_tolerated(tmp_path):
     path = write_trace(tmp_path / "trace.jsonl").path
     path.write_bytes(path.read_bytes()[:-20])
@@ -117,6 +137,7 @@ def test_secrets_and_large_values_stay_out(tmp_path):
     assert len(event.data["big"]) < 17_000
     assert "left out" in event.data["big"]
     assert json.loads(text)["data"]["odd"]["nan"] == "nan"
+    assert "[too deep]" in text
 
 
 def test_a_trace_is_never_overwritten_nor_followed(tmp_path):
