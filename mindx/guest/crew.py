@@ -85,7 +85,7 @@ class Crew:
         if request.slot in self.commands:
             self.connection.send(wire.FAILED, request_id, wire.pack_failure(errno.EBUSY, b"a command runs already"))
             return
-        oom_kills, began_ns = facts.oom_kills(), time.monotonic_ns()
+        before, began_ns = facts.before(), time.monotonic_ns()
         try:
             spawned = self.spawner.spawn(
                 request.slot, request.argv, request.cwd, request.env, request.executable, request.has_stdin
@@ -100,7 +100,7 @@ class Crew:
         except ValueError as error:  # what no argument or variable can be
             self._fail_spawn(request_id, errno.EINVAL, str(error))
             return
-        command = RunningCommand(request_id, request, spawned, began_ns, oom_kills)
+        command = RunningCommand(request_id, request, spawned, began_ns, before)
         self.commands[request.slot] = command
         for stream in command.streams:
             self.by_handle[stream.handle] = command
@@ -278,7 +278,7 @@ class Crew:
             tail = stream.tail()
             for at in range(0, len(tail), wire.CHUNK):
                 self.connection.send(wire.TAIL, command.request_id, tail[at : at + wire.CHUNK], stream.number)
-        self.connection.send(wire.EXITED, command.request_id, command.record(killed, facts.oom_kills()).pack())
+        self.connection.send(wire.EXITED, command.request_id, command.record(killed, facts.count()).pack())
         command.close()
         self._publish_deadline()
 
