@@ -59,7 +59,8 @@ class AgentContext:
     messages, `messages` the user's and assistant's texts of this run. `observations` are those of the last decision.
     `artifacts` are what the caller gave (such as `images`) and what Actions made. `view` is the compiled context of
     this step, None without a ContextManager; `store` is the ContextManager's own. `open_sandbox` opens the session's
-    sandbox when it is first called and returns the same one ever after; None where there is none.
+    sandbox when it is first called and returns the same one ever after; None where there is none. `opening` is what a
+    continued run is told before its first step.
     """
 
     run_id: str
@@ -70,6 +71,7 @@ class AgentContext:
     policy: SessionPolicy | None = None
     environment: SessionEnvironment = field(default_factory=SessionEnvironment)
     history: Sequence[ChatMessage] = ()
+    opening: tuple[str, ...] = ()
     messages: list[ChatMessage] = field(default_factory=list)
     observations: tuple[Observation, ...] = ()
     step: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from mindx.core.action import ActionBatch, ActionRequest, ActionRisk
+from mindx.core.message import ChatMessage
 from mindx.core.observation import Observation
 
 
@@ -23,6 +24,10 @@ class ActionLog(Protocol):
         """An Action has its Observation, whether it ran or not."""
         ...
 
+    async def said(self, message: ChatMessage) -> None:
+        """The user or the Reasoner has said something."""
+        ...
+
 
 class NoLog:
     """Tells nobody."""
@@ -34,6 +39,9 @@ class NoLog:
         """Do nothing."""
 
     async def finished(self, request: ActionRequest, observation: Observation) -> None:
+        """Do nothing."""
+
+    async def said(self, message: ChatMessage) -> None:
         """Do nothing."""
 
 

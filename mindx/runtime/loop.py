@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mindx.core.action import ActionBatch, ActionRequest
+from mindx.core.action import ActionBatch, ActionRequest, ActionRisk
 from mindx.core.agent_context import AgentContext
 from mindx.core.agent_event import AgentEventType
 from mindx.core.agent_state import AgentState, AgentStateMachine
@@ -47,6 +47,7 @@ class Step:
 
     request: ActionRequest
     observation: Observation
+    risk: ActionRisk = ActionRisk.READ_ONLY
 
 
 @dataclass(slots=True)
@@ -122,6 +123,8 @@ class ReActLoop:
         await self._move(AgentState.CONTEXT_BUILDING)
         if self._parts.context_manager is not None:
             await self._within_step(self._parts.context_manager.begin(self.context))
+        for text in self.context.opening:
+            await self._tell(text, None)
         await self._move(AgentState.THINKING)
         while True:
             if self.context.step >= self._config.max_steps:
@@ -132,8 +135,9 @@ class ReActLoop:
             decision = await self._think()
             if decision is None:
                 continue
-            done = await self._follow(decision)
-            if done:
+            if await self._follow(decision):
+                if decision.text:
+                    await self._say(ChatMessage.assistant(decision.text))
                 return decision.text
 
     async def end(self, state: AgentState) -> None:
@@ -209,7 +213,7 @@ class ReActLoop:
         await self._move(AgentState.ACTION_VALIDATING)
         await self._log.requested(batch)
         judged = await self._judging.judge(batch, self._need_approval)
-        listener = _Listener(self._log, self._stream)
+        listener = _Listener(self, decision, {item.request.action_id: item.note for item in judged if item.note})
         for item in judged:
             if item.observation is not None:
                 await listener.settled(item.request, item.observation)
@@ -221,7 +225,7 @@ class ReActLoop:
                 await self._scheduler.run(ready, self.context, self._limits(), listener, batch.mode)
             except BaseException as error:  # noqa: BLE001 - raised again, once every Action has its Observation
                 failure = error
-        observed = tuple(self._keep(item, listener.seen[item.request.action_id], decision) for item in judged)
+        observed = tuple(self._keep(item, listener.seen[item.request.action_id]) for item in judged)
         if failure is not None:
             raise failure
         await self._observe(decision, ObservationBatch(batch.batch_id, observed))
@@ -241,18 +245,13 @@ class ReActLoop:
         batch_s = min(config.batch_timeout_s, self._clock.left_s)
         return BatchLimits(config.action_timeout_s, batch_s, parallel)
 
-    def _keep(self, item: Judged, observation: Observation, decision: AgentDecision) -> Observation:
+    def _keep(self, item: Judged, observation: Observation) -> Observation:
         """Make an Observation the run's own: its evidence and artifacts are known from now on."""
-        context, request = self.context, item.request
-        if item.note:
-            observation = dataclasses.replace(observation, result={**observation.result, "note": item.note})
-        if not observation.evidence:
-            verifies = decision.kind is DecisionKind.VERIFY
-            own = evidence_of(observation, context.run_id, request.name, verifies=verifies)
-            observation = dataclasses.replace(observation, evidence=(own,))
+        context = self.context
         context.evidence.update((evidence.evidence_id, evidence) for evidence in observation.evidence)
         context.artifact_refs.update((artifact.artifact_id, artifact) for artifact in observation.artifacts)
-        self.steps.append(Step(request, observation))
+        risk = ActionRisk.READ_ONLY if item.ready is None else item.ready.risk
+        self.steps.append(Step(item.request, observation, risk))
         return observation
 
     async def _observe(self, decision: AgentDecision, batch: ObservationBatch) -> None:
@@ -277,7 +276,7 @@ class ReActLoop:
         if not self._config.interactive:
             await self._tell(NOBODY, decision)
             return
-        self.context.messages.append(ChatMessage.assistant(question.question))
+        await self._say(ChatMessage.assistant(question.question))
         await self._wait_for_user(question, decision)
 
     async def _wait_for_user(self, question: UserInputRequest, decision: AgentDecision | None) -> None:
@@ -291,7 +290,7 @@ class ReActLoop:
         finally:
             self.pending_user_input = self._answer = None
         await self._stream.emit(AgentEventType.USER_INPUT_RECEIVED, {"text": answer})
-        self.context.messages.append(ChatMessage.user(answer))
+        await self._say(ChatMessage.user(answer))
         await self._tell(answer, decision)
         await self._move(AgentState.THINKING)
 
@@ -306,6 +305,10 @@ class ReActLoop:
         elif decision.kind is DecisionKind.VERIFY:
             await self._tell("The claim holds.", decision)
         return found.accepted
+
+    async def _say(self, message: ChatMessage) -> None:
+        self.context.messages.append(message)
+        await self._log.said(message)
 
     async def _tell(self, text: str, answers: AgentDecision | None) -> None:
         """Tell the Reasoner something that is no Observation."""
@@ -337,12 +340,14 @@ class ReActLoop:
 
 
 class _Listener:
-    """Keeps the Observations of one batch and tells of them."""
+    """Keeps the Observations of one batch, with their evidence, and tells of them."""
 
-    def __init__(self, log: ActionLog, stream: EventStream) -> None:
+    def __init__(self, loop: ReActLoop, decision: AgentDecision, notes: dict[str, str]) -> None:
         self.seen: dict[str, Observation] = {}
-        self._log = log
-        self._stream = stream
+        self._log, self._stream = loop._log, loop._stream
+        self._run_id = loop.context.run_id
+        self._verifies = decision.kind is DecisionKind.VERIFY
+        self._notes = notes
 
     async def started(self, action: ScheduledAction) -> None:
         await self._log.started(action.request, action.risk)
@@ -355,6 +360,7 @@ class _Listener:
 
     async def settled(self, request: ActionRequest, observation: Observation) -> None:
         """Keep the Observation of an Action that ran, or never will."""
+        observation = self._complete(request, observation)
         self.seen[request.action_id] = observation
         await self._log.finished(request, observation)
         if self._stream.heard:
@@ -362,3 +368,12 @@ class _Listener:
             kind = AgentEventType.ACTION_CANCELLED if cancelled else AgentEventType.ACTION_FINISHED
             payload = {"action_id": request.action_id, "status": observation.status.value}
             await self._stream.emit(kind, {**payload, "duration_s": round(observation.duration_s, 6)})
+
+    def _complete(self, request: ActionRequest, observation: Observation) -> Observation:
+        """Add what a person noted, and the evidence that the Observation is by itself."""
+        note = self._notes.get(request.action_id)
+        result = {**observation.result, "note": note} if note else observation.result
+        evidence = observation.evidence or (
+            evidence_of(observation, self._run_id, request.name, verifies=self._verifies),
+        )
+        return dataclasses.replace(observation, result=result, evidence=evidence)

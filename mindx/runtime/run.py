@@ -16,6 +16,7 @@ import anyio
 from mindx.core.action import ActionBatch, ActionRequest, ActionRisk
 from mindx.core.agent_context import AgentContext
 from mindx.core.checkpoint import TaskState
+from mindx.core.message import ChatMessage
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import Action
 from mindx.core.protocols import ActionExecutor, Reasoner
@@ -226,6 +227,9 @@ class _StepLog:
 
     async def finished(self, request: ActionRequest, observation: Observation) -> None:
         self._on_step(action_of(request), observation)
+
+    async def said(self, message: ChatMessage) -> None:
+        """A plan's last word is in its outcome."""
 
 
 def step_record(action: Action, observation: Observation) -> StepRecord:

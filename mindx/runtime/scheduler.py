@@ -12,7 +12,7 @@ from typing import Protocol
 
 from mindx.core.action import ActionRequest, ActionRisk, ExecutionMode
 from mindx.core.agent_context import AgentContext
-from mindx.core.agent_error import ErrorCode, ErrorPhase
+from mindx.core.agent_error import ErrorCode
 from mindx.core.observation import Observation, Status
 from mindx.errors import MindxError
 from mindx.runtime.dispatcher import ActionDispatcher, failed
@@ -162,10 +162,9 @@ class _Batch:
             if not isinstance(error, asyncio.CancelledError) and name in self._begun:
                 observation = failed(action.request, str(error), recoverable=False)
             elif isinstance(error, asyncio.CancelledError):
-                text = "cancelled while it ran" if name in self._begun else "cancelled before it ran"
-                observation = _cancelled(action.request, text)
+                observation = _cancelled(action.request, name in self._begun)
             else:
-                observation = _cancelled(action.request, "not reached: the sandbox broke")
+                observation = failed(action.request, "not reached: the run broke before", status=Status.SKIPPED)
             with suppress(MindxError):  # the log itself may be what broke
                 await self._keep(action, observation)
 
@@ -187,7 +186,7 @@ class _Batch:
             observation = await self._reaper.within(work, limit_s, request.action_id)
         except OverdueError:
             text = f"it did not end within {limit_s:.3g} s and was stopped; what it had done by then is not known"
-            observation = _timed_out(request, code, text)
+            observation = _timed_out(request, code, text, began=True)
         await self._keep(action, observation)
 
     def _limit(self, request: ActionRequest) -> tuple[float, ErrorCode]:
@@ -201,11 +200,10 @@ class _Batch:
         await self._listener.finished(action, observation)
 
 
-def _timed_out(request: ActionRequest, code: ErrorCode, message: str) -> Observation:
-    return failed(request, message, code)
+def _timed_out(request: ActionRequest, code: ErrorCode, message: str, *, began: bool = False) -> Observation:
+    return failed(request, message, code, details={"began": began})
 
 
-def _cancelled(request: ActionRequest, message: str) -> Observation:
-    return failed(
-        request, message, ErrorCode.ACTION_CANCELLED, status=Status.CANCELLED, phase=ErrorPhase.ACTION_EXECUTION
-    )
+def _cancelled(request: ActionRequest, began: bool) -> Observation:
+    text = "cancelled while it ran" if began else "cancelled before it ran"
+    return failed(request, text, ErrorCode.ACTION_CANCELLED, status=Status.CANCELLED, details={"began": began})

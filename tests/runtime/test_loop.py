@@ -55,6 +55,9 @@ class Told:
     async def started(self, request, risk):
         self.seen(action_of(request), None)
 
+    async def said(self, message):
+        pass
+
     async def finished(self, request, observation):
         self.seen(action_of(request), observation)
 
