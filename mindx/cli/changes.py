@@ -139,6 +139,20 @@ def review(run_path: Path, target: Path | None = None) -> int:
     return _review(folder, list(changes), where, expected, as_json=False)
 
 
+def apply_after_run(run_path: Path, target: Path) -> int:
+    """Apply what `mindx run --apply` may apply: all but what needs a yes of its own; return the exit code.
+
+    Nothing is printed on stdout: the run's document may stand there. Raises MindxError.
+    """
+    folder = RunFolder(run_path)
+    baseline = folder.read_baseline()
+    free, held = hold_back(folder.read_changes())
+    report = apply(free, folder, target, expected=(baseline.device, baseline.inode))
+    _print_report(report, "applied", with_paths=False)
+    _print_held(folder, held)
+    return 0 if report.ok and not held else 1
+
+
 def _review(
     folder: RunFolder, changes: list[Change], target: Path, expected: tuple[int, int] | None, as_json: bool
 ) -> int:
@@ -190,9 +204,11 @@ def _tell(folder: RunFolder, report: ApplyReport, held: list[Skipped], as_json: 
         print_json(render_json(_report_document(folder, report, held)))
     else:
         _print_report(report, "applied")
-        for item in held:
-            advice = "" if answered else f"; look at it, then add --accept {escape_line(item.path)}"
-            note(f"left out: {escape_line(item.path)}: {item.reason}{advice}")
+        if answered:
+            for item in held:
+                note(f"left out: {escape_line(item.path)}: {item.reason}")
+        else:
+            _print_held(folder, held)
         if report.applied:
             note(f"`mindx changes undo {folder.path.name}` takes it back")
     if not report.ok:
@@ -200,14 +216,22 @@ def _tell(folder: RunFolder, report: ApplyReport, held: list[Skipped], as_json: 
     return 1 if held and not answered else 0
 
 
-def _print_report(report: ApplyReport, done: str) -> None:
+def _print_held(folder: RunFolder, held: list[Skipped]) -> None:
+    for item in held:
+        note(f"left out: {escape_line(item.path)}: {item.reason}")
+    if held:
+        path = escape_line(held[0].path)
+        note(f"look at them, then take one with `mindx changes apply {folder.path.name} {path} --accept {path}`")
+
+
+def _print_report(report: ApplyReport, done: str, *, with_paths: bool = True) -> None:
     for conflict in report.conflicts:
         note(f"conflict: {escape_line(conflict.path)}: {escape_line(conflict.reason)}")
     for item in report.skipped:
         note(f"not applied: {escape_line(item.path)}: {escape_line(item.reason)}")
     for path in report.kept:
         note(f"kept: {escape_line(path)}: the folder holds files that were not copied in")
-    for path in report.applied:
+    for path in report.applied if with_paths else ():
         click.echo(escape_line(path))
     if report.conflicts:
         note(f"nothing was done: {len(report.conflicts)} in conflict")

@@ -153,7 +153,9 @@ def _facts(diff: FileDiff) -> list[str]:
     change = diff.change
     lines = []
     if change.collapsed:
-        lines.append(f"{change.collapsed} of {change.files} files, {format_bytes(change.size)}")
+        lines.append(
+            f"{change.collapsed} of {change.files} file{'' if change.files == 1 else 's'}, {format_bytes(change.size)}"
+        )
     if change.entry == "link":
         lines.append(f"link to {escape_line(change.state.target, ci=False)}")
     if diff.remark:

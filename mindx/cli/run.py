@@ -21,11 +21,13 @@ from mindx.tools.vet import VettedPlan
 EPILOG = """\b
 Examples:
   mindx run plan.json
+  mindx run plan.json --workspace . --review
   mindx run plan.json --workspace . --apply
   generate-plan | mindx run - --json
 
 \b
-Nothing is written to --workspace unless --apply is given and the plan completed; see `mindx changes show last`.
+Nothing is written to --workspace unless --review or --apply is given; see `mindx changes show last`.
+Files that run on your machine later (hooks, CI and task files ...) are never taken by --apply alone.
 """
 
 
@@ -36,6 +38,7 @@ Nothing is written to --workspace unless --apply is given and the plan completed
 @autonomous_option
 @click.option("--keep-going", is_flag=True, help="Go on after a step that did not succeed.")
 @click.option("--apply", "apply_", is_flag=True, help="Write the changes to --workspace if the plan completed.")
+@click.option("--review", is_flag=True, help="Go through the changes afterwards and choose what to take.")
 @json_option
 def command(
     plan: str,
@@ -44,11 +47,14 @@ def command(
     autonomous: bool,
     keep_going: bool,
     apply_: bool,
+    review: bool,
     as_json: bool,
 ) -> int:
     """Run PLAN (a JSON file, `-` for standard input) in a container and show what it did."""
     if apply_ and workspace is None:
         raise click.UsageError("--apply needs --workspace: there is no folder to write to")
+    if review and (workspace is None or apply_ or as_json or plan == "-"):
+        raise click.UsageError("--review needs --workspace and your answers: not with --apply, --json or a plan from -")
     source = read_plan(plan)
     printer: StepPrinter | None = None
 
@@ -84,6 +90,10 @@ def command(
     _show(run.result, as_json)
     if apply_ and workspace is not None:
         return _apply(run, workspace)
+    if review and run.result.changes:
+        from mindx.cli.changes import review as go_through
+
+        return go_through(run.folder.path) or run.result.outcome.exit_code
     if run.result.changes and not as_json:
         note(f"nothing is written to your files; `mindx changes show {run.folder.run_id}` shows what there is to apply")
     return run.result.outcome.exit_code
@@ -101,23 +111,11 @@ def _show(result: RunResult | None, as_json: bool) -> None:
 
 
 def _apply(run: PlanRun, workspace: Path) -> int:
-    """Write the changes to the workspace, if the plan completed; a conflict is a failure."""
+    """Write the changes to the workspace, if the plan completed; a conflict, or what needs a yes, is a failure."""
     assert run.result is not None
     if run.result.outcome is not Outcome.COMPLETED:
         note("not applied: the plan did not complete")
         return run.result.outcome.exit_code
-    from mindx.workspace.apply import apply
-    from mindx.workspace.store import RunFolder
+    from mindx.cli.changes import apply_after_run
 
-    folder = RunFolder(run.folder.path)
-    baseline = run.session.baseline
-    report = apply(folder.read_changes(), folder, workspace, expected=(baseline.device, baseline.inode))
-    for conflict in report.conflicts:
-        note(f"conflict: {conflict.path}: {conflict.reason}")
-    for skipped in report.skipped:
-        note(f"not applied: {skipped.path}: {skipped.reason}")
-    if not report.ok:
-        note(f"nothing was applied; see `mindx changes show {run.folder.run_id}`")
-        return 1
-    note(f"applied {len(report.applied)} changes to {report.target}")
-    return 0
+    return apply_after_run(run.folder.path, workspace)

@@ -6,10 +6,11 @@ anything visible changed); then old things move into the staging folder and new 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from mindx.workspace.changes import State
@@ -17,6 +18,26 @@ from mindx.workspace.handle import look, open_directory, parent_of, write_all
 from mindx.workspace.journal import Step
 from mindx.workspace.present import Fingerprint
 from mindx.workspace.store import BlobStore
+
+MAX_SINGLE_SYNCS = 32  # above, one sync of the whole file system takes less time
+
+
+def _find_sync_file_system() -> Callable[[int], None] | None:
+    """Return syncfs(2), which Python does not have; None where the system has none."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).syncfs
+    except (OSError, AttributeError):
+        return None
+
+    def sync(handle: int) -> None:
+        if call(handle) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    return sync
+
+
+sync_file_system = _find_sync_file_system()
 
 
 class ChangedMeanwhile(Exception):
@@ -48,6 +69,7 @@ class Transaction:
         self._blobs = blobs
         self._seen = seen or {}
         self._touched: set[str] = set()
+        self._sync_at_once = False
         self.kept: list[str] = []
         self.begun: set[int] = set()  # steps that may have changed something that can be seen
         with suppress(FileExistsError):  # left by a run that was killed: its old contents are wanted
@@ -64,8 +86,11 @@ class Transaction:
     def run(self, steps: Sequence[Step], todo: Iterable[int]) -> None:
         """Carry out `steps[i]` for each i of `todo`; the number names a step's contents in the staging folder."""
         wanted = sorted(todo, key=lambda number: steps[number].path.split("/"))
+        self._sync_at_once = len(wanted) > MAX_SINGLE_SYNCS and sync_file_system is not None
         for number in wanted:
             self._stage(number, steps[number].after)
+        if self._sync_at_once and sync_file_system is not None:
+            sync_file_system(self._staging)
         os.fsync(self._staging)
         for number in reversed(wanted):
             if steps[number].replaces_kind:
@@ -101,7 +126,8 @@ class Transaction:
             for chunk in self._blobs.chunks(content.sha256):
                 write_all(handle, chunk)
             os.fchmod(handle, content.mode & 0o777)
-            os.fsync(handle)
+            if not self._sync_at_once:
+                os.fsync(handle)
         finally:
             os.close(handle)
 
