@@ -17,7 +17,11 @@ async def work():
         await asyncio.sleep(100)
     except asyncio.CancelledError:
         print("cleaning", flush=True)
-        await asyncio.sleep({cleaning_s})
+        for _ in range(2):  # cleaning up goes on, whatever is asked of it
+            try:
+                await asyncio.sleep({cleaning_s})
+            except asyncio.CancelledError:
+                pass
         print("clean", flush=True)
         raise
 
