@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import click
 from mindx.cli.changes_show import patch_line, remarks, shown_name
 from mindx.cli.render import styled
 from mindx.errors import Phase
-from mindx.workspace.apply import Skipped, steps_of
+from mindx.workspace.apply import Skipped, folders_of, steps_of
 from mindx.workspace.changes import Change, executable
 from mindx.workspace.diff import FileDiff, Hunk, TextDiff, diffs
 from mindx.workspace.folder import opened
@@ -47,14 +48,32 @@ class Review:
     held: list[Skipped] = field(default_factory=list)
 
     def ask(self, changes: Sequence[Change]) -> None:
-        """Go through the Changes. Raises click.Abort when the user stops, WorkspaceError."""
-        shown = list(diffs(changes, self.run.blobs))
-        with opened(self.target, Phase.APPLY) as root:
-            try:
-                for number, diff in enumerate(shown, 1):
-                    self._ask_about(diff, f"({number}/{len(shown)})", root)
-            except _Stop:
-                return
+        """Go through the Changes. Raises click.Abort when the user stops, WorkspaceError.
+
+        Folders go with what they hold: a new one is made for a file that is taken, and one whose files are all
+        taken away goes too. Only a folder without changed files is a question.
+        """
+        holding = {folder for change in changes for folder in folders_of(change.path)}
+        silent = [c for c in changes if c.path in holding and _is_folder_only(c)]
+        quiet = {change.path for change in silent}
+        shown = [diff for diff in diffs(changes, self.run.blobs) if diff.change.path not in quiet]
+        with opened(self.target, Phase.APPLY) as root, suppress(_Stop):
+            for number, diff in enumerate(shown, 1):
+                self._ask_about(diff, f"({number}/{len(shown)})", root)
+        self._take_folders(changes, silent)
+
+    def _take_folders(self, changes: Sequence[Change], folders: Sequence[Change]) -> None:
+        taken = {step.path: step for step in self.taken.steps}
+        needed = {folder for step in self.taken.steps if step.after is not None for folder in folders_of(step.path)}
+        for folder in folders:
+            inside = [change for change in changes if change.path.startswith(folder.path + "/")]
+            if folder.kind == "added":
+                wanted = folder.path in needed
+            else:
+                files = [change for change in inside if not _is_folder_only(change)]
+                wanted = all(change.path in taken and taken[change.path].after is None for change in files)
+            if wanted:
+                self.taken.steps += steps_of([folder])[0]
 
     def _ask_about(self, diff: FileDiff, place: str, root: int) -> None:
         if all(change.blocked for change in diff.changes) or _has_no_content(diff):
@@ -132,6 +151,10 @@ class Review:
     def _tell(self, text: TextDiff, hunk: Hunk, why: str) -> None:
         _show_hunk(text, hunk)
         _echo(styled(f"Left out: {why}.", "magenta", sys.stderr))
+
+
+def _is_folder_only(change: Change) -> bool:
+    return change.kind != "modified" and change.entry == "directory" and not change.collapsed and not change.blocked
 
 
 def _has_no_content(diff: FileDiff) -> bool:

@@ -93,7 +93,7 @@ def choose(changes: Sequence[Change], paths: Iterable[str]) -> list[Change]:
         if not here:
             raise InputError("change_unknown", f"no change at {path!a}; `mindx changes show` lists them all")
         wanted.update(here)
-    needed = {folder for path in wanted for folder in _folders_of(path)}
+    needed = {folder for path in wanted for folder in folders_of(path)}
     return [c for c in changes if c.path in wanted or (c.path in needed and c.after is not None)]
 
 
@@ -299,7 +299,8 @@ def _staging() -> str:
     return STAGING_PREFIX + secrets.token_hex(8)
 
 
-def _folders_of(path: str) -> Iterator[str]:
+def folders_of(path: str) -> Iterator[str]:
+    """Yield the folders that a path lies in, the nearest first."""
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path

@@ -14,6 +14,7 @@ from mindx.sandbox.base import ManifestEntry, PutItem, Sandbox
 from mindx.workspace.baseline import Baseline
 from mindx.workspace.folder import identity, open_folder
 from mindx.workspace.handle import open_directory, open_regular, read_chunks
+from mindx.workspace.ignore import IgnoreRules, outer_rules
 from mindx.workspace.select import Selected, Selection, select
 
 
@@ -112,7 +113,7 @@ def plan_copy(folder: Path, *, max_bytes: int, max_entries: int = 200_000, patte
     root = open_folder(folder)
     try:
         device, inode = identity(root)
-        selection = select(root, patterns, max_entries)
+        selection = select(root, patterns, max_entries, _outer_rules(folder))
         if selection.page_bytes > max_bytes:
             files = sum(entry.kind == "file" for entry in selection.entries)
             raise WorkspaceError(
@@ -126,6 +127,14 @@ def plan_copy(folder: Path, *, max_bytes: int, max_entries: int = 200_000, patte
         os.close(root)
         raise
     return CopyIn(folder, selection, root, device, inode)
+
+
+def _outer_rules(folder: Path) -> tuple[IgnoreRules, ...]:
+    try:
+        return outer_rules(os.path.realpath(folder))
+    except OSError as error:
+        text = f"a .gitignore above {str(folder)!a} cannot be read: {error.strerror}"
+        raise WorkspaceError("workspace_ignore", text) from None
 
 
 async def copy_in(sandbox: Sandbox, copy: CopyIn) -> Baseline:

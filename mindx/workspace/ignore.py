@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec, RegexPattern
 
+MAX_IGNORE_BYTES = 1024 * 1024
 _DIRECTORY_MARK = "ps_d"  # pathspec's name for the slash behind a directory that a pattern names
 
 
@@ -51,10 +55,14 @@ def _compile(lines: Iterable[str]) -> tuple[_Pattern, ...]:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The patterns of one file. `base` is the folder that they are relative to, "" for the root."""
+    """The patterns of one file. `base` is the folder that they are relative to, "" for the root.
+
+    A file above the root has `prefix` instead: the root's path as seen from its folder.
+    """
 
     base: str
     patterns: tuple[_Pattern, ...]
+    prefix: str = ""
 
     @classmethod
     def parse(cls, base: str, lines: Iterable[str]) -> IgnoreRules:
@@ -63,7 +71,7 @@ class IgnoreRules:
 
     def verdict(self, path: str, is_directory: bool) -> bool | None:
         """Return True to ignore, False to take, None if no pattern speaks. `path` is relative to the root."""
-        inner = path[len(self.base) + 1 :] if self.base else path
+        inner = path[len(self.base) + 1 :] if self.base else self.prefix + path
         subject = inner + "/" if is_directory else inner
         for pattern in reversed(self.patterns):
             if pattern.names(subject):
@@ -92,3 +100,56 @@ class IgnoreStack:
             if verdict is not None:
                 return ".gitignore" if verdict else None
         return None
+
+
+def outer_rules(folder: str) -> tuple[IgnoreRules, ...]:
+    """Return the rules of the .gitignore files above `folder` (a real path), up to the root of its git repository.
+
+    None if it is such a root itself, in no repository, or ignored by that repository: then whoever names it means
+    what is in it. Raises OSError.
+    """
+    found: list[IgnoreRules] = []
+    at = folder
+    while not os.path.lexists(os.path.join(at, ".git")):
+        above = os.path.dirname(at)
+        if above == at:
+            return ()
+        prefix = os.path.relpath(folder, above) + "/"
+        found.append(IgnoreRules("", _compile(_lines_of(os.path.join(above, ".gitignore"))), prefix))
+        at = above
+    outer = tuple(reversed(found))
+    return () if outer and _is_ignored(outer) else outer
+
+
+def _is_ignored(outer: tuple[IgnoreRules, ...]) -> bool:
+    """Return True if the rules from the repository's root down leave out the folder, or one that it lies in."""
+    parts = outer[0].prefix.rstrip("/").split("/")
+    for depth in range(1, len(parts) + 1):
+        # The rules of the folder at depth n see a path without its first n names.
+        for number in range(min(depth, len(outer)) - 1, -1, -1):
+            verdict = IgnoreRules("", outer[number].patterns).verdict("/".join(parts[number:depth]), True)
+            if verdict:
+                return True
+            if verdict is False:
+                break
+    return False
+
+
+def _lines_of(path: str) -> list[str]:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # git does not follow a link here either
+            return []
+        raise
+    with open(handle, "rb") as file:
+        text = file.read(MAX_IGNORE_BYTES) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+    return lines_in(text)
+
+
+def lines_in(text: bytes) -> list[str]:
+    """Return the lines of an ignore file."""
+    lines = text.decode("utf-8", "surrogateescape").removeprefix("\ufeff").split("\n")
+    return [line.removesuffix("\r") for line in lines]

@@ -12,11 +12,10 @@ from typing import Literal
 from mindx.errors import WorkspaceError
 from mindx.workspace.folder import ENGINE_SOCKET_NAMES, engine_socket_refused
 from mindx.workspace.handle import STAGING_PREFIX, kind_of, open_directory, open_regular, read_chunks
-from mindx.workspace.ignore import IgnoreRules, IgnoreStack
+from mindx.workspace.ignore import MAX_IGNORE_BYTES, IgnoreRules, IgnoreStack, lines_in
 
 MAX_DEPTH = 200
 MAX_OMITTED = 1000
-MAX_IGNORE_BYTES = 1024 * 1024
 PAGE_BYTES = 4096  # the workspace is a tmpfs: it gives whole pages
 HISTORY = ".git"
 
@@ -57,15 +56,18 @@ class Selection:
             self.omitted.append(Omitted(path, reason))
 
 
-def select(root: int, patterns: Sequence[str] = (), max_entries: int = 200_000) -> Selection:
+def select(
+    root: int, patterns: Sequence[str] = (), max_entries: int = 200_000, outer: tuple[IgnoreRules, ...] = ()
+) -> Selection:
     """Return what of the folder behind the handle `root` goes in.
 
-    `patterns` are the policy's, in .gitignore syntax; they win over the folder's .gitignore files. The folder
-    .git never goes in: the plan sees the files, not their history. Links that lead out of the folder, sockets,
-    FIFOs and devices stay out. Raises WorkspaceError: too many entries, too deep, unreadable, an engine's socket.
+    `patterns` are the policy's, in .gitignore syntax; they win over the folder's .gitignore files, and these over
+    `outer`, the rules from above the folder. The folder .git never goes in: the plan sees the files, not their
+    history. Links that lead out of the folder, sockets, FIFOs and devices stay out. Raises WorkspaceError: too many
+    entries, too deep, unreadable, an engine's socket.
     """
     selection = Selection()
-    stack = IgnoreStack(IgnoreRules.parse("", patterns))
+    stack = IgnoreStack(IgnoreRules.parse("", patterns), outer)
     for directory in _walk(root, "", 0, stack, selection):
         if len(selection.entries) > max_entries:
             raise WorkspaceError(
@@ -167,8 +169,7 @@ def _with_ignore_file(
         text = b"".join(read_chunks(file))[:MAX_IGNORE_BYTES]
     finally:
         os.close(file)
-    lines = text.decode("utf-8", "surrogateescape").removeprefix("\ufeff").split("\n")
-    return stack.below(IgnoreRules.parse(path, [line.removesuffix("\r") for line in lines]))
+    return stack.below(IgnoreRules.parse(path, lines_in(text)))
 
 
 def _unreadable(path: str, error: OSError) -> WorkspaceError:

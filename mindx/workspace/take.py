@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mindx.errors import Phase
-from mindx.workspace.apply import Skipped, steps_of
+from mindx.workspace.apply import Skipped, folders_of, steps_of
 from mindx.workspace.changes import Change, State, executable
 from mindx.workspace.diff import MAX_TEXT_BYTES
 from mindx.workspace.folder import opened
@@ -53,7 +53,21 @@ def hold_back(changes: Sequence[Change], accepted: Iterable[str] = ()) -> tuple[
             free.append(change)
         else:
             held.append(Skipped(change.path, f"runs on your machine: {', '.join(labels)}"))
-    return free, held
+    idle = _idle_folders(free, [item.path for item in held])
+    return [change for change in free if change.path not in idle], held
+
+
+def _idle_folders(free: Sequence[Change], held: Sequence[str]) -> set[str]:
+    """Return the new folders that would be made only for what is held back."""
+    for_held = {folder for path in held for folder in folders_of(path)}
+    wanted = {folder for change in free if not _is_new_folder(change) for folder in folders_of(change.path)}
+    wanted |= {c.path for c in free if _is_new_folder(c) and c.path not in for_held}
+    wanted |= {folder for path in wanted for folder in folders_of(path)}
+    return {change.path for change in free if _is_new_folder(change)} - wanted
+
+
+def _is_new_folder(change: Change) -> bool:
+    return change.kind == "added" and change.entry == "directory" and not change.blocked
 
 
 def look_at_mine(change: Change, blobs: BlobStore, root: int) -> Mine | None:

@@ -237,6 +237,27 @@ def test_hunks_that_meet_the_users_edits_are_left_out(worked: Worked, state: Pat
     assert (folder / "text").read_text() == text(n3="mine", n6="plan six", n20="mine too", n30="plan thirty")
 
 
+def test_folders_go_with_what_they_hold(state: Path, tmp_path: Path) -> None:
+    fill(tmp_path / "w", {"old/a": "a", "half/a": "a", "half/b": "b"})
+
+    def plan_folders(tree: Any) -> None:
+        for path in ("old/a", "half/a", "half/b"):
+            tree.remove(f"/workspace/{path}")
+        for name in ("old", "half"):
+            del tree.look("/workspace").children[name]
+        put(tree, "new/deep/f", "f")
+        put(tree, "unwanted/f", "f")
+        tree.make_dir("/workspace/empty")
+
+    work(tmp_path / "w", state / "runs" / RUN, plan_folders)
+    terminal = at_terminal(state, "changes", "apply", "last", "-p")
+    for name, answer in [("empty/", "y"), ("half/a", "y"), ("half/b", "n"), ("new/deep/f", "y"), ("old/a", "y"),
+                         ("unwanted/f", "n")]:  # fmt: skip
+        assert name in terminal.answer("[y,n,a,d,q,x,?]? ", answer)
+    assert terminal.end() == 0
+    assert listing(tmp_path / "w").keys() == {"half", "half/b", "new", "new/deep", "new/deep/f", "empty"}
+
+
 def test_a_mode_is_a_question_of_its_own(state: Path, folder: Path) -> None:
     work(folder, state / "runs" / RUN, lambda tree: put(tree, "text", text(n3="plan"), 0o755))
     terminal = at_terminal(state, "changes", "apply", "last", "-p")

@@ -40,6 +40,35 @@ def test_what_goes_in_is_the_baseline(tmp_path: Path) -> None:
     assert Baseline.from_dict(baseline.to_dict()) == baseline
 
 
+def test_the_repositorys_gitignore_holds_in_a_folder_of_it(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        {
+            ".gitignore": "above-the-repository\n", "repo/.git/config": "",
+            "repo/.gitignore": "/api/build\n.env\n*.log\n",
+            "repo/api/.env": "KEY", "repo/api/build/x": "", "repo/api/src/build": "", "repo/api/a.log": "",
+            "repo/api/above-the-repository": "", "repo/api/.gitignore": "!a.log\n",
+        },
+    )  # fmt: skip
+    baseline, _ = sent(tmp_path / "repo" / "api")
+    assert sorted(baseline.entries) == [".gitignore", "a.log", "above-the-repository", "src", "src/build"]
+    (tmp_path / "repo" / ".git" / "config").unlink()
+    (tmp_path / "repo" / ".git").rmdir()  # in no repository: what lies above is somebody else's
+    assert ".env" in sent(tmp_path / "repo" / "api")[0].entries
+
+
+@pytest.mark.parametrize(
+    ("rules", "inner", "goes_in"),
+    [("*\n", "", True), ("out/\n", "", True), ("/a/out\n", "", True), ("/out\nf\n", "", False), ("f\n", "", False),
+     ("out\nf\n", "!out\n", False), ("a/*\n!a/out\nf\n", "", False), ("", "out\nf\n", True)],
+)  # fmt: skip
+def test_whoever_names_an_ignored_folder_means_what_is_in_it(
+    tmp_path: Path, rules: str, inner: str, goes_in: bool
+) -> None:
+    fill(tmp_path, {".git/config": "", ".gitignore": rules, "a/.gitignore": inner, "a/out/f": "", "a/out/g": ""})
+    assert ("f" in sent(tmp_path / "a" / "out")[0].entries) is goes_in
+
+
 def test_too_big_is_refused_with_both_sizes(tmp_path: Path) -> None:
     fill(tmp_path, {"a": b"x" * 5000, "b": b"x"})
     with pytest.raises(WorkspaceError, match=r"holds 12\.0 KiB in 2 files, the workspace takes 8\.0 KiB") as caught:
