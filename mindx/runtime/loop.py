@@ -345,7 +345,7 @@ class _Listener:
     def __init__(self, loop: ReActLoop, decision: AgentDecision, notes: dict[str, str]) -> None:
         self.seen: dict[str, Observation] = {}
         self._log, self._stream = loop._log, loop._stream
-        self._run_id = loop.context.run_id
+        self._run_id, self._known = loop.context.run_id, loop.context.evidence
         self._verifies = decision.kind is DecisionKind.VERIFY
         self._notes = notes
 
@@ -373,7 +373,10 @@ class _Listener:
         """Add what a person noted, and the evidence that the Observation is by itself."""
         note = self._notes.get(request.action_id)
         result = {**observation.result, "note": note} if note else observation.result
-        evidence = observation.evidence or (
-            evidence_of(observation, self._run_id, request.name, verifies=self._verifies),
-        )
+        evidence = observation.evidence
+        if not evidence:
+            own = evidence_of(observation, self._run_id, request.name, verifies=self._verifies)
+            if own.evidence_id in self._known:  # an earlier run of the same work had an Action of this id
+                own = dataclasses.replace(own, evidence_id=f"ev_{self._run_id}_{request.action_id}")
+            evidence = (own,)
         return dataclasses.replace(observation, result=result, evidence=evidence)

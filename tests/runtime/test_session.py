@@ -209,9 +209,24 @@ def test_paths_are_of_the_workspace(path, expected):
 def test_the_public_names_are_these():
     assert mindx.__all__ == sorted(mindx.__all__)
     assert set(mindx.__all__) == {
-        "Change", "DeniedError", "EngineError", "Exec", "ExecResult", "ExitCause", "FileError", "ImageError",
-        "InputError", "LoadedPolicy", "MindxError", "Outcome", "PlanRun", "Receipt", "RunResult", "RunStore",
-        "SandboxError", "SandboxLostError", "Session", "StateError", "StepRecord", "WorkspaceError", "load_policy",
+        "AcceptanceCriterion", "ActionAssessor", "ActionBatch", "ActionDispatcher", "ActionExecutor",
+        "ActionRequest", "ActionRisk", "ActionScheduler", "ActionTraits", "ActionType", "ActionValidation",
+        "AgentContext", "AgentDecision", "AgentError", "AgentEvent", "AgentEventType", "AgentResult",
+        "AgentRunStatus", "AgentRuntime", "AgentSession", "AgentState", "AgentStateMachine",
+        "ApprovalRequest", "ApprovalResult", "ApprovalScope", "ArtifactRef", "BatchValidationResult",
+        "BoundaryReason", "BoundaryScope", "Change", "ChatMessage", "CleanupFailure", "CloseReport",
+        "CompletionClaim", "CompletionGate", "CompletionValidationResult", "ContextPressure", "ContextView",
+        "ContinuationCheckpoint", "ConversationStore", "DecisionKind", "DefaultCompletionGate",
+        "DefaultPolicyEngine", "DeniedError", "EngineError", "ErrorCode", "ErrorPhase", "Evidence",
+        "EvidenceKind", "Exec", "ExecResult", "ExecutionBoundary", "ExecutionMode", "ExitCause",
+        "FileError", "FixedPlan", "Heartbeat", "ImageError", "InputError", "LoadedPolicy",
+        "LocalConversationStore", "LoopParts", "MindxError", "Observation", "ObservationBatch", "Outcome",
+        "PlanRun", "PolicyEngine", "Provenance", "ReActLoop", "Reasoner", "Receipt", "Role", "RunConfig",
+        "RunOutcome", "RunResult", "RunStore", "RunTimeoutError", "SandboxError", "SandboxLostError",
+        "Session", "SessionCommand", "SessionCommandType", "SessionEnvironment", "SessionEvent",
+        "SessionEventType", "SessionPolicy", "SessionState", "StateError", "StateMachineError", "Status",
+        "StepRecord", "StepTimeoutError", "TaskConstraint", "TaskState", "ToolCall", "TraceRecorder",
+        "UserInputOption", "UserInputRequest", "ValidationDecision", "WorkspaceError", "load_policy",
     }  # fmt: skip
     for name in mindx.__all__:
         assert getattr(mindx, name).__name__ == name
