@@ -8,8 +8,8 @@
     grep 'a b' **           quotes take the meaning from every character between them
 
 An allow rule is read narrowly: only what is written. Deny and ask are read widely, so that nothing slips by: more words
-may follow; options may stand between the words; `-r` is also found in `-fr`, `--force` also as `--for` or `--force=1`;
-and a word that only the shell will know may be any word.
+may follow; options may stand between the words; an option is found wherever it stands, `-r` also in `-fr`, `--force`
+also as `--for` or `--force=1`; and a word that only the shell will know may be any word.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Pattern:
                 after |= {state} if wide else set()
                 continue
             element = self.elements[state]
-            if loose or element.kind == "rest":
+            if loose or element.kind == "rest" or (wide and _is_option(element)):
                 after.add(state)
             if many:
                 after |= set(range(state, len(self.elements) + 1)) if wide else set()
@@ -99,6 +99,10 @@ class Pattern:
         return reached
 
 
+def _is_option(element: Element) -> bool:
+    return bool(element.items) and all(item.text.startswith("-") for item in element.items)
+
+
 def _fits(item: Item, word: str) -> bool:
     if isinstance(word, Dynamic):
         return False
@@ -111,7 +115,7 @@ def _fits_wide(item: Item, word: str) -> bool:
     if _fits(item, word):
         return True
     name = item.text.split("=", 1)[0]
-    if name.startswith("--") and len(name) > 2:
+    if name.startswith("--"):
         given = word.split("=", 1)[0]
         return len(given) > 2 and name.startswith(given)
     return len(name) == 2 and name[0] == "-" and word[0:1] == "-" and word[1:2] != "-" and name[1] in word[1:]
@@ -119,9 +123,9 @@ def _fits_wide(item: Item, word: str) -> bool:
 
 def _bundled(element: Element, word: str) -> bool:
     """Return True when `-ab` is made of options of the element, one letter each."""
-    if element.kind != "options" or isinstance(word, Dynamic) or not re.fullmatch(r"-[A-Za-z0-9]{2,}", word):
+    if element.kind != "options" or not re.fullmatch(r"-[A-Za-z0-9]{2,}", word):
         return False
-    letters = {item.text[1] for item in element.items if len(item.text) == 2 and item.text[0] == "-"}
+    letters = {item.text[1] for item in element.items if re.fullmatch(r"-[A-Za-z0-9]", item.text)}
     return set(word[1:]) <= letters
 
 

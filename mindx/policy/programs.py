@@ -8,7 +8,7 @@ name: it takes a value; `?`: only an attached one; `-#`: any digit. An option th
 `@any` says that this program has none that does harm.
 
 Marks: `@subcommands` (options up to the first word; then the line `program word`), `@first-operand-ends` (no options
-after the first operand), `@old-style` (`tar xf`), `@long-dash` (`find -name`), `@plus` (`+x`), `@writes-from-2` (the
+after the first operand), `@old-style` (`tar xf`), `@plus` (`+x`), `@writes-from-2` (the
 second operand is written), `@sed`, `@awk` (the script is looked at), `@remote-file`, `@shell` (`-c` takes a line).
 
 Sources: the manuals of coreutils 9, findutils 4.9, grep 3.8, sed 4.9, tar 1.34, git 2.39, and the programs' own --help.
@@ -40,7 +40,7 @@ sort: read -b -d -f -g -i -M -h -n -R -r -V -c -C -k= -m -s -t= -u -z -S= --para
 jq: read -n -r -j -a -S -C -M -c -s -e -R --tab --indent= --arg= --argjson= --slurpfile= --rawfile= --args --jsonargs \
   --null-input --raw-output --raw-input --slurp --compact-output --sort-keys --color-output --monochrome-output \
   --exit-status --join-output --ascii-output --unbuffered --seq --stream d:-f= d:--from-file= d:-L=
-find: read @long-dash -H -L -P -D= -O -O1 -O2 -O3 -name= -iname= -path= -ipath= -wholename= -regex= -iregex= -type= \
+find: read -H -L -P -D= -O -O1 -O2 -O3 -name= -iname= -path= -ipath= -wholename= -regex= -iregex= -type= \
   -xtype= -lname= -ilname= -maxdepth= -mindepth= -depth -d -mount -xdev -noleaf -daystart -follow -regextype= -amin= \
   -anewer= -atime= -cmin= -cnewer= -ctime= -mmin= -mtime= -newer= -newermt= -newerct= -newerat= -empty -executable \
   -readable -writable -false -true -fstype= -gid= -group= -inum= -links= -nogroup -nouser -perm= -samefile= -size= \

@@ -119,12 +119,12 @@ def parse(spec: Spec, words: Argv) -> Parsed:
 
 
 def _worst(spec: Spec) -> Risk:
-    return spec.base if "any" in spec.marks and not spec.options else Risk.DANGEROUS
+    return Risk.DANGEROUS if spec.options else spec.base
 
 
 def _take(spec: Spec, word: str, rest: list[str], parsed: Parsed) -> None:
     """Read one word of options, and its value from `rest`."""
-    if word.startswith("--") or "long-dash" in spec.marks or (len(word) > 2 and word in spec.options):
+    if word.startswith("--") or word in spec.options:
         name, equals, value = word.partition("=")
         option = _lookup(spec, name)
         if option.value == "=" and not equals:
@@ -150,7 +150,7 @@ def _lookup(spec: Spec, name: str) -> Option:
     found = spec.options.get(name)
     if found is not None:
         return found
-    if name.startswith("--") and len(name) > 2:
+    if name.startswith("--"):
         # Programs take any beginning of a long option that fits one only; the riskiest that fits is assumed.
         fitting = [option for option in spec.options.values() if option.name.startswith(name)]
         if fitting:
@@ -174,8 +174,8 @@ def spec_of(argv: Argv) -> tuple[Spec | None, Argv, Parsed | None]:
     if spec is None or "subcommands" not in spec.marks:
         return spec, argv[1:], None
     head = parse(spec, argv[1:])
-    if not head.operands or isinstance(head.operands[0], Dynamic):
-        return (spec if not head.operands else None), tuple(head.operands), head
+    if not head.operands:
+        return spec, (), head
     return table().get(f"{argv[0]} {head.operands[0]}"), tuple(head.operands[1:]), head
 
 

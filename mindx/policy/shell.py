@@ -85,11 +85,20 @@ def leaves(line: str) -> list[Leaf]:
         raise ShellFault(f"the line is longer than {MAX_LINE_BYTES} bytes; write a script and run that", (1, 1))
     for number, text in enumerate(line.split("\n"), 1):
         for column, char in enumerate(text, 1):
-            if char != "\t" and (not char.isprintable() or (char.isspace() and char != " ")):
+            if char != "\t" and not char.isprintable():  # no other blank is printable than the space
                 raise ShellFault(f"the character {char!a} has no place in a line", (number, column))
-    walker = _Walker(source)
-    walker.statement(_parser().parse(source).root_node)
+    walker, root = _Walker(source), _parser().parse(source).root_node
+    if root.has_error:
+        raise walker.refuse(_error(root), "this is not understood as bash")
+    walker.statement(root)
     return walker.leaves
+
+
+def _error(node: Node) -> Node:
+    """Return the innermost node of a tree that is not understood."""
+    while (inside := next((child for child in node.children if child.has_error), None)) is not None:
+        node = inside
+    return node
 
 
 class _Walker:
@@ -125,8 +134,6 @@ class _Walker:
         self.depth += 1
         if self.nodes > MAX_NODES or self.depth > MAX_DEPTH or len(self.leaves) > MAX_LEAVES:
             raise self.refuse(node, "the line is too long or too deep; write a script and run that")
-        if node.type == "ERROR" or node.is_missing or (node.parent is None and node.has_error):
-            raise self.refuse(self._error(node), "this is not understood as bash")
         handler = self.kinds.get(node.type)
         if handler is None:
             kind = node.type.replace("_", " ")
@@ -134,13 +141,6 @@ class _Walker:
                               else f"{self.text(node)!r} is not understood here")  # fmt: skip
         handler(node)
         self.depth -= 1
-
-    def _error(self, node: Node) -> Node:
-        while True:
-            inside = next((child for child in node.children if child.has_error or child.is_missing), None)
-            if inside is None:
-                return node
-            node = inside
 
     def nested(self, node: Node) -> None:
         """Judge what stands inside $( ), ` `, <( ) or >( )."""
@@ -163,8 +163,7 @@ class _Walker:
         for child in node.children:
             self.gap(node, position, child.start_byte)
             position = max(position, child.end_byte)
-        if node.children:
-            self.gap(node, position, node.end_byte)
+        self.gap(node, position, node.end_byte)
         if node.parent is None:
             self.gap(node, 0, node.start_byte)
             self.gap(node, position, len(self.source))
@@ -235,14 +234,15 @@ class _Walker:
             else:
                 operator += child.type
         self.gaps(node)
-        if len(targets) != 1:
-            if not targets and operator in (">&-", "<&-"):
-                return []
+        closes = operator in (">&-", "<&-")
+        if len(targets) != (0 if closes else 1):
             raise self.refuse(node, "this redirection is not understood")
+        if closes:
+            return []
         target = self.words.word(targets[0])
         if operator == "<<<":
             return [target]
-        if operator in (">&", "<&") and re.fullmatch(r"[0-9]-?|-", target) and not isinstance(target, Dynamic):
+        if operator in (">&", "<&") and re.fullmatch(r"[0-9]-?|-", target):
             return []
         self.redirect_file(node, operator, target)
         return []
@@ -251,13 +251,13 @@ class _Walker:
         if operator not in ("<", ">", ">>", ">|", "&>", "&>>", ">&"):
             raise self.refuse(node, f"the redirection {operator} is not judged here")
         place = node.start_point[0] + 1, node.start_point[1] + 1
-        if not isinstance(target, Dynamic) and _FREE_DEVICES.fullmatch(target):
+        if _FREE_DEVICES.fullmatch(target):
             return
         start = target.prefix if isinstance(target, Dynamic) else target
-        if start.startswith(("/dev", "/proc", "/sys")) or "\\" in start:
+        if start.startswith(("/dev", "/proc", "/sys")):
             raise self.refuse(node, f"{target[:40]!a} is no file that a line may redirect")
         if operator == "<":
-            if isinstance(target, Dynamic) and not target.prefix:
+            if isinstance(target, Dynamic):
                 target = Dynamic(target, "./", target.many)
             self.leaves.append(Leaf(("cat", target), place, stands_for=f"reading from {target[:60]!a}"))
         elif isinstance(target, Dynamic):
@@ -324,7 +324,7 @@ class _Walker:
     def assigned(self, node: Node) -> tuple[str, str]:
         """Return name and value of one assignment, after judging both."""
         name, value = node.children[0], node.children[2] if node.child_count > 2 else None
-        if name.type != "variable_name" or node.children[1].type not in ("=", "+="):
+        if name.type != "variable_name":
             raise self.refuse(node, "assigning to a part of an array is not judged here")
         text = ""
         if value is not None and value.type == "array":
@@ -353,9 +353,9 @@ class _Walker:
                 self.assigned(child)
             elif child.type == "variable_name":
                 self.named(child)
-            elif child.type == "word" and re.fullmatch(r"-[xrgp]+", self.text(child)):
+            elif re.fullmatch(r"-[xrgp]+", self.text(child)):
                 continue
-            elif child.is_named or child.type not in ("export", "local", "readonly", "declare", "typeset"):
+            elif child.type not in ("export", "local", "readonly", "declare", "typeset"):
                 raise self.refuse(child, "only plain names and assignments are judged here")
         self.gaps(node)
 
@@ -363,7 +363,7 @@ class _Walker:
         for child in node.children:
             if child.type == "variable_name":
                 self.named(child, Dynamic("(nothing)"))
-            elif child.is_named or child.type not in ("unset", "unsetenv"):
+            elif child.type not in ("unset", "unsetenv"):
                 raise self.refuse(child, "only plain names can be unset here")
         self.gaps(node)
 
@@ -390,14 +390,14 @@ class _Walker:
                 self.words.word(child)
             elif child.type == "case_item":
                 self.case_item(child)
-            elif child.is_named or child.type not in ("case", "in", "esac", ";", "\n"):
+            elif child.type not in ("case", "in", "esac", ";", "\n"):
                 raise self.refuse(child, f"{self.text(child)[:40]!r} is not understood here")
         self.gaps(node)
 
     def case_item(self, node: Node) -> None:
         patterns = True
         for child in node.children:
-            if child.type == ")" and patterns:
+            if child.type == ")":
                 patterns = False
             elif patterns:
                 self.pattern(child)
@@ -410,9 +410,7 @@ class _Walker:
     def pattern(self, node: Node) -> None:
         if node.type in _WORDS:
             self.words.word(node)
-        elif node.type not in ("|", "(") and not (
-            node.type in ("extglob_pattern", "regex") and re.fullmatch(r"[^$`<>;&()\\\n'\"]*", self.text(node))
-        ):
+        elif node.type not in ("|", "(") and not re.fullmatch(r"[^$`<>;&()\\\n'\"]*", self.text(node)):
             raise self.refuse(node, f"the pattern {self.text(node)[:40]!r} is not judged here")
 
     def test(self, node: Node) -> None:

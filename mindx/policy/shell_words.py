@@ -62,7 +62,7 @@ class Words:
 
     def _plain(self, node: Node) -> str:
         text = self.text(node)
-        if node.named_child_count or re.search(r"[\n`$'\"<>|&;()]", re.sub(r"\\.", "", text, flags=re.DOTALL)):
+        if re.search(r"[\n`$'\"<>|&;()]", re.sub(r"\\.", "", text, flags=re.DOTALL)):
             raise self.refuse(node, f"{text[:40]!r} is not understood")
         bare = re.sub(r"\\(.)", "", text, flags=re.DOTALL)
         plain = re.sub(r"\\(.)", lambda found: "" if found.group(1) == "\n" else found.group(1), text, flags=re.DOTALL)
@@ -76,7 +76,7 @@ class Words:
         return plain
 
     def _number(self, node: Node) -> str:
-        if node.child_count or re.fullmatch(r"-?\w+(#\w+)?", self.text(node), re.ASCII) is None:
+        if re.fullmatch(r"-?\w+(#\w+)?", self.text(node), re.ASCII) is None:
             raise self.refuse(node, f"{self.text(node)[:40]!r} is not understood")
         return self.text(node)
 
@@ -90,24 +90,18 @@ class Words:
     def _string(self, node: Node) -> str:
         position, prefix, many, known = node.start_byte + 1, "", False, True
         for child in node.children:
-            between = self.source[position : child.start_byte].decode()
-            if child.type == '"':
-                position = max(position, child.end_byte if child.start_byte == node.start_byte else position)
             if child.type in ('"', "string_content", "$"):
                 continue
-            prefix, known = (prefix + self._unescaped(node, between), False) if known else (prefix, False)
-            if not known and between:
-                self._unescaped(node, between)
-            many = many or bool(re.search(r"\$\{?\w*(\[)?@", self.text(child)))
+            between = self._unescaped(node, self.source[position : child.start_byte].decode())
+            prefix += between if known else ""
+            known, many = False, many or re.search(r"\$\{?\w*\[?@", self.text(child)) is not None
             self.word(child)
             position = child.end_byte
         last = self._unescaped(node, self.source[position : node.end_byte - 1].decode())
         return prefix + last if known else Dynamic(self.text(node), prefix, many)
 
     def _unescaped(self, node: Node, text: str) -> str:
-        if re.search(r"[$`\"]", re.sub(r"\\.", "", text, flags=re.DOTALL)) and not re.fullmatch(
-            r"(?:[^$`\"\\]|\\.|\$(?=[\s/.,:;%\"')]|$))*", text, re.DOTALL
-        ):
+        if re.fullmatch(r"(?:[^$`\"\\]|\\.|\$(?=[\s/.,:;%\"')]|$))*", text, re.DOTALL) is None:
             raise self.refuse(node, f"{text[:40]!r} is not understood")
         return re.sub(r"\\([$`\"\\\n])", lambda found: found.group(1).strip("\n"), text)
 
@@ -124,7 +118,7 @@ class Words:
             return "".join(words)
         prefix = ""
         for child, word in zip(node.children, words, strict=True):
-            prefix += word.prefix if isinstance(word, Dynamic) else word
+            prefix += word.prefix if isinstance(word, Dynamic) else word.split("{")[0] if child.type == "word" else word
             if isinstance(word, Dynamic) or (child.type == "word" and "{" in word):
                 break
         many = any(word.many for word in words if isinstance(word, Dynamic)) or bool(_BRACE.search(unquoted))

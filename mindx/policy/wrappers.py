@@ -68,7 +68,7 @@ _UNSEEN = frozenset(
 # python -m MODULE that is also a program of its own, and modules that run the file or module after them.
 _MODULE_PROGRAMS = frozenset(
     {"pip", "pytest", "coverage", "black", "ruff", "mypy", "tox", "nox", "flake8", "isort", "pylint", "build", "twine"}
-    | {"pipx", "virtualenv", "uv", "poetry", "pdm", "hatch"}
+    | {"pipx", "virtualenv", "uv", "poetry", "pdm", "hatch", "ensurepip"}
 )
 _MODULE_RUNNERS = frozenset(["cProfile", "profile", "trace", "pdb", "runpy", "timeit"])
 _GIT_SAFE_KEYS = re.compile(
@@ -202,7 +202,7 @@ def _option_commands(argv: Argv) -> Iterator[Inner]:
     if parsed.unclear:
         yield Inner(unknown=f"a word of {argv[0]} may turn out to be an option that starts a program; put -- before it")
     for option, value in parsed.options:
-        if option.runs and (value or option.value == "="):
+        if option.runs:
             yield Inner(line=_command_text(option, value))
 
 
@@ -260,21 +260,21 @@ def _python(argv: Argv) -> Iterator[Inner]:
     # -m and -c end python's own options; the rest belongs to the module. A script, named or not, is code unseen.
     words = argv[1:]
     for position, word in enumerate(words):
-        if isinstance(word, Dynamic) or word == "-" or not word.startswith("-"):
+        if word == "-" or not word.startswith("-"):
             return
         name, module, skip = _python_option(word, words[position + 1 :])
         if name == "c":
             return
         if name == "m":
             rest = words[position + 1 + skip :]
-            if module in _MODULE_PROGRAMS or module == "ensurepip":
-                yield Inner(argv=("pip" if module == "ensurepip" else module, *rest))
+            if module in _MODULE_PROGRAMS:
+                yield Inner(argv=(module, *rest))
             elif module in _MODULE_RUNNERS and "-m" in rest:
                 yield from _python((argv[0], *rest[rest.index("-m") :]))
             elif isinstance(module, Dynamic):
                 yield Inner(unknown=f"which module {argv[0]} runs is known only when it runs")
             return
-        if name in ("W", "X") and skip:
+        if skip:
             yield from _python((argv[0], *words[position + 2 :]))
             return
 

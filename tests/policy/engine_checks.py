@@ -11,6 +11,8 @@ from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import parse_policy
 from mindx.policy.paths import PathRefused, inside, resolve
+from mindx.policy.pattern import parse_pattern
+from mindx.policy.shell import ShellFault, leaves
 from mindx.policy.variables import encoded_size, variable_problem
 
 TEXT = """
@@ -183,11 +185,50 @@ def _reason_facts() -> Iterator[tuple[str, bool]]:
 
 
 def _limit_facts() -> Iterator[tuple[str, bool]]:
+    yield from _line_limits()
     judge = engine("version: 1\ncommands: [{allow: [env, ls, bash]}]").judge
     yield "eight inside one another", judge(Exec((*["env"] * 8, "ls"))).allowed
     yield "nine inside one another", judge(Exec((*["env"] * 9, "ls"))).rule == "limits"
     yield "300 steps", judge(line("ls;" * 200 + f"bash -c '{'ls;' * 97}'")).allowed
     yield "301 steps", judge(line("ls;" * 200 + f"bash -c '{'ls;' * 98}'")).rule == "limits"
+
+
+def _line_limits() -> Iterator[tuple[str, bool]]:
+    longest = "ls " + "x" * (32 * 1024 - 3)
+    yield "the longest line", _fault(longest) == ""
+    yield "a longer line", "longer than" in _fault(longest + "x")
+    yield "most statements", _fault("x=1\n" * 4999) == ""
+    yield "one more statement", "too long" in _fault("x=1\n" * 5000)
+    yield "most leaves", _fault("ls\n" * 257) == ""
+    yield "one more leaf", "too long" in _fault("ls\n" * 258)
+    yield "deepest", _fault("( " * 58 + "ls" + " )" * 58) == ""
+    yield "one deeper", "too deep" in _fault("( " * 59 + "ls" + " )" * 59)
+    yield "deepest word", _fault("echo " + "${a:-" * 60 + "}" * 60) == ""
+    yield "one deeper word", "too deep" in _fault("echo " + "${a:-" * 61 + "}" * 61)
+    yield "the place of an error", _fault("ls\nls )").endswith("(line 2, column 4)")
+    yield "the kind of a statement", "a function definition is" in _fault("f() { ls; }")
+    yield "the kind of a token", "'select' is" in _fault("select x in a; do ls; done")
+    yield "a pattern covers no empty argv", not parse_pattern("ls").matches(())
+    yield "64 words", len(parse_pattern("ls" + " x" * 63).elements) == 63
+    for text in ("ls" + " x" * 64, "ls (a", "* x", "** x", "{a} x", "[a] x", "p* x", "(a|b*) x", "ls 'a", "", "/a"):
+        yield f"no pattern: {text[:9]}", _is_no_pattern(text)
+    yield "the program [", parse_pattern("[").programs == ("[",)
+
+
+def _is_no_pattern(text: str) -> bool:
+    try:
+        parse_pattern(text)
+    except ValueError:
+        return True
+    return False
+
+
+def _fault(text: str) -> str:
+    try:
+        leaves(text)
+    except ShellFault as fault:
+        return str(fault)
+    return ""
 
 
 def _layer_facts() -> Iterator[tuple[str, bool]]:
