@@ -164,13 +164,15 @@ class Behaviour:
         return False
 
     async def do_half(self, argument: str) -> bool:
-        """Half a stream, which then ends as if it were whole, or breaks off (`half-cut`)."""
+        """Half a stream, which then ends as if it were whole, breaks off (`half-cut`), or waits (`half-wait`)."""
         await self.wire.begin_stream()
         render = responses_events if self.responses else chat_chunks
         for event in render({"text": "hello world, this is half"})[:3]:
             await self.wire.event(event)
         if argument == "cut":
             return False
+        if argument == "wait":
+            return await self.stall()
         await self.wire.end_stream()
         return True
 
