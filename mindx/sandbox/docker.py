@@ -287,8 +287,8 @@ class DockerSandbox(Sandbox):
 
     async def _cancel(self, execution: Execution) -> None:
         """Kill the command and wait until the guest says that nothing of it is left."""
-        if execution.done.done() and not execution.done.cancelled():
-            return  # it ended in the very moment
+        if execution.ended:
+            return  # its answer came in the very moment of the cancellation
         execution.done = asyncio.get_running_loop().create_future()
         if self._deadline is not None:
             self._deadline.cancel()

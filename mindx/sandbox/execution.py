@@ -62,6 +62,7 @@ class Execution:
         self._sent_stdin = 0
         self._stdin_ended = not command.stdin
         self._listener_error: Exception | None = None
+        self.ended = False  # the answer has come, also when nobody waited for it in that moment
         self.done: asyncio.Future[ExecResult] = asyncio.get_running_loop().create_future()
         request = request_of(command).pack()
         if len(request) > wire.MAX_PAYLOAD:
@@ -75,7 +76,7 @@ class Execution:
             self._take_output(kind, flags, payload)
         elif kind == wire.EXITED:
             result = self._result(wire.ExitRecord.unpack(payload))
-            self._channel.end(self.request_id)
+            self._end()
             if not self.done.done():
                 if self._listener_error is not None:
                     self.done.set_exception(self._listener_error)
@@ -85,14 +86,19 @@ class Execution:
             self._send_stdin()
         elif kind == wire.FAILED:
             error = spawn_error(payload, self._command)
-            self._channel.end(self.request_id)
+            self._end()
             if not self.done.done():
                 self.done.set_exception(error)
         else:
             raise wire.WireError(f"kind {kind} in answer to a command")
 
+    def _end(self) -> None:
+        self.ended = True
+        self._channel.end(self.request_id)
+
     def lose(self, error: SandboxLostError) -> None:
         """Pass the error on."""
+        self.ended = True
         if not self.done.done():
             self.done.set_exception(error)
 
