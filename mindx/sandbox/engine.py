@@ -7,17 +7,17 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import docker
 import docker.errors
+import docker.tls
 import docker.utils
 import requests.exceptions
 import urllib3.exceptions
 
 from mindx.errors import EngineError
+from mindx.sandbox.engine_place import EnginePlace, find_places
 
-DEFAULT_SOCKET = Path("/var/run/docker.sock")
 REQUEST_TIMEOUT_S = 120
 # One connection for each worker thread, and some for streams that stay open.
 MAX_POOL_SIZE = 32
@@ -34,23 +34,50 @@ ENGINE_EXCEPTIONS: tuple[type[Exception], ...] = (
 # The SDK lets these through while it reads an address or opens a socket.
 _OPENING_EXCEPTIONS: tuple[type[Exception], ...] = (*ENGINE_EXCEPTIONS, OSError, ValueError)
 
-_START = "Start it with `make engine`, or see `mindx doctor`."
+_START = "Start it with `mindx setup` (in a checkout: `make engine`), or see `mindx doctor`."
 
 
 def connect(environ: Mapping[str, str] | None = None) -> docker.DockerClient:
     """Return a client of the engine that has answered once; blocking, so call it in a thread.
 
-    DOCKER_HOST (with DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, as docker reads them) is used when it is set and not
-    empty, and nothing else is tried then; else the default socket. `environ` is the process's own when None.
-    Raises EngineError when the engine does not answer.
+    The places of find_places are tried in their order. What the user has named (DOCKER_HOST, with DOCKER_TLS_VERIFY and
+    DOCKER_CERT_PATH as docker reads them, or a docker context) is used and nothing else is tried. `environ` is the
+    process's own when None. Raises EngineError when no engine answers: that of the first place.
     """
+    return connect_place(environ)[0]
+
+
+def connect_place(environ: Mapping[str, str] | None = None) -> tuple[docker.DockerClient, EnginePlace]:
+    """Do as `connect`, and tell the place too."""
     environ = os.environ if environ is None else environ
-    host = environ.get("DOCKER_HOST", "")
-    if host:
-        return _connect_named(host, environ)
-    # Other places to look (the active docker context, rootless and Podman sockets) belong here, in this order,
-    # each tried only when its socket exists.
-    return _open(f"unix://{DEFAULT_SOCKET}", f"reach the engine at {DEFAULT_SOCKET}", {})
+    first: EngineError | None = None
+    for place in find_places(environ):
+        try:
+            return _connect_to(place, environ), place
+        except EngineError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _connect_to(place: EnginePlace, environ: Mapping[str, str]) -> docker.DockerClient:
+    doing = f"reach the engine at {place.address.removeprefix('unix://')}"
+    if place.origin == "DOCKER_HOST":
+        return _connect_named(place.address, environ)
+    if place.named:
+        doing = f"reach the engine at {place.address} ({place.origin})"
+    settings: dict[str, object] = {}
+    if place.certificates is not None:
+        folder = place.certificates
+        try:
+            settings["tls"] = docker.tls.TLSConfig(
+                client_cert=(str(folder / "cert.pem"), str(folder / "key.pem")),
+                ca_cert=str(folder / "ca.pem"),
+                verify=place.verify,
+            )
+        except ENGINE_EXCEPTIONS as error:
+            raise engine_error(error, doing) from error
+    return _open(place.address, doing, settings)
 
 
 def _connect_named(host: str, environ: Mapping[str, str]) -> docker.DockerClient:
@@ -71,6 +98,9 @@ def _open(base_url: str, doing: str, settings: Mapping[str, object]) -> docker.D
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.settimeout(REQUEST_TIMEOUT_S)
                 probe.connect(base_url.removeprefix("unix://"))
+        if base_url.startswith("ssh://"):
+            # By the ssh program, with the user's own keys and settings; else the SDK asks for a library.
+            settings = {**settings, "use_ssh_client": True}
         return docker.DockerClient(
             base_url=base_url, timeout=REQUEST_TIMEOUT_S, max_pool_size=MAX_POOL_SIZE, **settings
         )
