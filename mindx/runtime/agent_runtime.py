@@ -34,6 +34,7 @@ from mindx.runtime.agent_run import AgentRun
 from mindx.runtime.agent_session import AgentSession
 from mindx.runtime.approval import ApprovalDesk, ApprovalMemory
 from mindx.runtime.completion import DefaultCompletionGate
+from mindx.runtime.context.manager import ContextManager as BundledContext
 from mindx.runtime.conversation import ConversationStore
 from mindx.runtime.dispatcher import ActionDispatcher, BugListener
 from mindx.runtime.lazy_sandbox import LazySandbox, OpenSession, default_session
@@ -80,7 +81,9 @@ class AgentRuntime:
         self.new_id = new_id
         self.state_dir = None if state_dir is None else Path(state_dir)
         self.reaper = Reaper()
-        self._context_manager = context_manager
+        # What asks a model needs a context; what does not (a fixed plan, goals) has no schemas to show.
+        asks_a_model = getattr(reasoner, "tools", None) is not None
+        self._context_manager = context_manager or (BundledContext() if asks_a_model else None)
         self._policy = policy
         self._gate = completion_gate or DefaultCompletionGate()
         self._approval_handler = approval_handler
