@@ -13,9 +13,12 @@ from typing import Any
 
 from mindx.errors import SandboxError
 from mindx.sandbox import seccomp
-from mindx.sandbox.container import CAPABILITIES, RUN_BYTES, ContainerSettings
+from mindx.sandbox.container import CAPABILITIES, RUN_BYTES, RUN_INODES, ContainerSettings
 
 CAPABILITY_BITS = {"KILL": 5, "SETGID": 6, "SETUID": 7}
+NOT_KNOWN = "not known"
+WARNING = "the engine's warning"
+MOUNT_FLAGS = "nosuid,nodev"
 NO_CAPABILITIES = f"{0:016x}"
 # Mounted writable by the engine; `writable` says where the agent itself may write.
 SYSTEM_WRITABLE = {"/", "/dev", "/dev/pts", "/dev/mqueue", "/proc", "/sys/fs/cgroup"}
@@ -42,6 +45,10 @@ EMPTY_IN_ENGINE = (
 )
 # The kernel's own account of these is read inside; the engine stores them in forms of its own.
 SEEN_INSIDE = {"CapDrop", "Runtime", "OomKillDisable"}
+# Runtimes that put a kernel of their own between: it does not tell what the host's kernel holds the whole of it to, so
+# for these controls the engine's word (HostConfig, compared below) is the best that there is.
+OWN_KERNEL = {"runsc", "kata"}
+UNSEEN_INSIDE = {"no_new_privileges", "seccomp", "oom_score", "memory", "swap", "pids", "cpuset", "inodes"}
 # The names that a policy's accept_gaps may use, and what to do instead of accepting.
 REMEDIES = {
     "seccomp": "use an engine and a kernel with seccomp",
@@ -76,10 +83,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Attestation:
-    """What was found at the start: what differs, which of it the policy accepts, and the facts themselves."""
+    """What was found at the start: what differs, which of it the policy accepts, and the facts themselves.
+
+    `unseen` is what the kernel of a runtime such as runsc does not tell; there the engine's word alone is checked.
+    """
 
     differences: tuple[Difference, ...]
     accepted: tuple[Difference, ...]
+    unseen: tuple[Difference, ...]
     facts: Mapping[str, str]
     runtime: str
     seccomp_sha256: str
@@ -109,6 +120,7 @@ class Attestation:
             "runtime": self.runtime,
             "seccomp_sha256": self.seccomp_sha256,
             "accepted_gaps": [str(difference) for difference in self.accepted],
+            "unseen": [str(difference) for difference in self.unseen],
             "facts": {key: value for key, value in self.facts.items() if key != "mounts"},
             "mounts": self.facts.get("mounts", "").splitlines(),
         }
@@ -127,18 +139,30 @@ def attest(
         *compare_engine(asked.request, inspected),
         *(_warned(text) for text in asked.warnings),
     ]
+    unseen = [one for one in found if settings.runtime in OWN_KERNEL and _unseen(one)]
+    seen = [one for one in found if one not in unseen]
     accepts = set(settings.accept_gaps)
     return Attestation(
-        differences=tuple(one for one in found if one.control not in accepts),
-        accepted=tuple(one for one in found if one.control in accepts),
+        differences=tuple(one for one in seen if one.control not in accepts),
+        accepted=tuple(one for one in seen if one.control in accepts),
+        unseen=tuple(unseen),
         facts=dict(facts),
         runtime=str(inspected.get("HostConfig", {}).get("Runtime", "")),
         seccomp_sha256=seccomp.profile_sha256(),
     )
 
 
+def _unseen(difference: Difference) -> bool:
+    """Return whether a kernel between could not show it, and does not show the contrary of it."""
+    if difference.control == "mounts":
+        return difference.asked == MOUNT_FLAGS
+    if difference.control == "capabilities":
+        return difference.effective == NOT_KNOWN
+    return difference.control in UNSEEN_INSIDE and difference.what != WARNING
+
+
 def _differing(rows: Iterable[tuple[str, str, str, str]]) -> list[Difference]:
-    return [Difference(control, what, want, have or "not known") for control, what, want, have in rows if want != have]
+    return [Difference(control, what, want, have or NOT_KNOWN) for control, what, want, have in rows if want != have]
 
 
 def _compare_status(facts: Mapping[str, str]) -> list[Difference]:
@@ -215,10 +239,10 @@ def _cpus(text: str) -> str:
 def _compare_mounts(settings: ContainerSettings, text: str) -> list[Difference]:
     limits = settings.limits
     sizes = {
-        "/workspace": limits.workspace_bytes,
-        "/tmp": limits.tmp_bytes,
-        "/run/mindx": RUN_BYTES,
-        "/dev/shm": limits.shm_bytes,
+        "/workspace": (limits.workspace_bytes, limits.workspace_inodes),
+        "/tmp": (limits.tmp_bytes, limits.tmp_inodes),
+        "/run/mindx": (RUN_BYTES, RUN_INODES),
+        "/dev/shm": (limits.shm_bytes, limits.shm_inodes),
     }
     mounts = {}
     found = []
@@ -230,16 +254,19 @@ def _compare_mounts(settings: ContainerSettings, text: str) -> list[Difference]:
             found.append(Difference("mounts", f"mount {point}", "absent or read-only", "writable"))
     if "ro" not in mounts.get("/", ([], [], ""))[0]:
         found.append(Difference("root", "root file system", "read-only", "writable"))
-    for point, size in sizes.items():
+    for point, (size, inodes) in sizes.items():
         flags, super_flags, kind = mounts.get(point, ([], [], "absent"))
         if kind != "tmpfs":
             found.append(Difference("mounts", f"mount {point}", "tmpfs", kind))
             continue
-        if not {"nosuid", "nodev"} <= set(flags):
-            found.append(Difference("mounts", f"mount {point}", "nosuid,nodev", ",".join(flags)))
-        have = next((flag[5:] for flag in super_flags if flag.startswith("size=")), "")
+        if not set(MOUNT_FLAGS.split(",")) <= set(flags):
+            found.append(Difference("mounts", f"mount {point}", MOUNT_FLAGS, ",".join(flags)))
+        values = dict(flag.partition("=")[::2] for flag in super_flags)
+        have, files = values.get("size", ""), values.get("nr_inodes", "")
         if _kib(have) != -(-size // 4096) * 4:
             found.append(Difference("mounts", f"size of {point}", f"{-(-size // 4096) * 4}k", have or "no limit"))
+        if files != str(inodes):
+            found.append(Difference("inodes", f"number of files in {point}", str(inodes), files or "no limit"))
     return found
 
 
@@ -304,4 +331,4 @@ def _warned(text: str) -> Difference:
     low = text.lower()
     names = ("swap", "pids", "cpuset", "seccomp", "memory")
     control = next((name for name in names if name in low), "engine")
-    return Difference(control, "the engine's warning", "none", text)
+    return Difference(control, WARNING, "none", text)

@@ -17,6 +17,7 @@ from mindx.sandbox.owner import Owner
 
 FIRST_UID, LAST_UID = 10_000, 59_999  # rootless engines map 65,536 ids only
 RUN_BYTES = 256 * 1024
+RUN_INODES = 64
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
 
 # What the engine hides by itself, and what else of the host a container can read there.
@@ -153,7 +154,7 @@ def host_config(settings: ContainerSettings, ids: Ids, cpuset: str, controls: En
         "Tmpfs": {
             "/workspace": tmpfs_options(limits.workspace_bytes, limits.workspace_inodes, ids, "0770"),
             "/tmp": tmpfs_options(limits.tmp_bytes, limits.tmp_inodes, ids, "1777"),
-            "/run/mindx": f"rw,noexec,nosuid,nodev,size={RUN_BYTES},nr_inodes=64,mode=0755",
+            "/run/mindx": f"rw,noexec,nosuid,nodev,size={RUN_BYTES},nr_inodes={RUN_INODES},mode=0755",
             # The engine's own /dev/shm has no limit of inodes, and each takes 1.3 KiB of the container's memory.
             "/dev/shm": f"rw,noexec,nosuid,nodev,size={limits.shm_bytes},nr_inodes={limits.shm_inodes},mode=1777",
         },

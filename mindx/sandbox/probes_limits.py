@@ -168,7 +168,8 @@ async def _tmp(stage: Stage) -> str:
 
 
 async def _shm(stage: Stage) -> str:
-    return await _fill(stage, "/dev/shm", stage.settings.limits.shm_bytes, 0)
+    limits = stage.settings.limits
+    return await _fill(stage, "/dev/shm", limits.shm_bytes, limits.shm_inodes)
 
 
 async def _open_files(stage: Stage) -> str:
@@ -217,7 +218,7 @@ PROBES = (
     Probe("fork-bomb", "a fork bomb ends with its command", "a bomb whose processes leave their session", _bomb),
     Probe("workspace-size", "the workspace has a size", "filled it with bytes, then with files", _workspace),
     Probe("tmp-size", "/tmp has a size", "filled it with bytes, then with files", _tmp),
-    Probe("shm-size", "/dev/shm has a size", "filled it with bytes", _shm),
+    Probe("shm-size", "/dev/shm has a size", "filled it with bytes, then with files", _shm),
     Probe("open-files", "the number of open files is limited", "opened files until it failed", _open_files),
     Probe("core", "a crash leaves no core file, no memory is locked", "crashed", _core),
     Probe("cpus", "a session has its CPUs only", "asked for all of them", _cpus),

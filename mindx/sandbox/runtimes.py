@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
+import os
+import secrets
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -9,21 +14,25 @@ from typing import Any
 import docker
 import docker.errors
 
+from mindx.core.folders import state_dir
 from mindx.errors import EngineError
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.image import DerivedImage
+from mindx.sandbox.owner import Owner
 
 SMOKE_WITHIN_S = 20.0
+# How much longer than the engine's bound this client waits for the engine, which cannot end a runtime that hangs while
+# it makes a container.
+PATIENCE_S = 5.0
 WORD = "mindx-runtime-works"
-_proved: set[tuple[str, str]] = set()
 _proving = threading.Lock()
 
 
 def require(client: docker.DockerClient, info: Mapping[str, Any], runtime: str | None, image: DerivedImage) -> None:
     """Return when containers may use `runtime` (None: the engine's default); blocking.
 
-    Any other one runs a small program first, once a process and engine, since a runtime can be listed and not work, or
-    hang. Raises EngineError: runtime_missing, runtime_broken.
+    Any other one runs a small program first, since a runtime can be listed and not work, or hang; once for each
+    version of engine, kernel and runtime. Raises EngineError: runtime_missing, runtime_broken.
     """
     if runtime is None:
         return
@@ -38,11 +47,25 @@ def require(client: docker.DockerClient, info: Mapping[str, Any], runtime: str |
         )
     if runtime == info.get("DefaultRuntime"):
         return
+    proof = state_dir() / "runtimes" / version_of(info, runtime)
     with _proving:
-        mark = (str(info.get("ID", "")), f"{runtime} {known[runtime]}")
-        if mark not in _proved:
+        if not proof.exists():
             smoke_test(client, runtime, image)
-            _proved.add(mark)
+            with contextlib.suppress(OSError):  # then it is proved again next time
+                proof.parent.mkdir(parents=True, exist_ok=True)
+                proof.touch()
+
+
+def version_of(info: Mapping[str, Any], runtime: str) -> str:
+    """Return a digest that changes with the engine, the kernel, the runtime's settings and, if it is here, its file."""
+    settings = info["Runtimes"][runtime]
+    try:
+        found = os.stat(str(settings.get("path", "")))
+        file = [found.st_size, found.st_mtime_ns]
+    except OSError:
+        file = []  # the engine is elsewhere, or looks the name up
+    parts = [info.get("ID"), info.get("ServerVersion"), info.get("KernelVersion"), runtime, settings, file]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def smoke_test(
@@ -50,43 +73,48 @@ def smoke_test(
 ) -> None:
     """Run one small program under `runtime` and see that it ran. Raises EngineError: runtime_broken.
 
-    The bound is the engine's: at `within_s` seconds it is told by a second connection to kill and remove the
-    container, whatever this client still waits for.
+    The bound is the engine's: after `within_s` seconds it is told, beside the calls that wait, to kill and remove the
+    container. A runtime that hangs before there is a process to kill makes the engine itself wait; then this client
+    gives up PATIENCE_S later, and `mindx gc` removes the container once the engine lets go of it.
     """
-    try:
-        container_id = client.api.create_container_from_config(_request(runtime, image))["Id"]
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, f"create a container with the runtime {runtime}") from error
+    name = secrets.token_hex(8)
     late = threading.Event()
 
     def end() -> None:
         late.set()
-        _remove(client, container_id)
+        _remove(client, f"mindx-{name}")
 
     timer = threading.Timer(within_s, end)
     timer.daemon = True
-    timer.start()
+    patience, client.api.timeout = client.api.timeout, within_s + PATIENCE_S
     try:
-        client.api.start(container_id)
-        status = client.api.wait(container_id, timeout=None)["StatusCode"]
-        said = client.api.logs(container_id, stdout=True, stderr=True).decode("utf-8", "backslashreplace").strip()
+        client.api.create_container_from_config(_request(runtime, image, name), f"mindx-{name}")
+        timer.start()
+        client.api.start(f"mindx-{name}")
+        status = client.api.wait(f"mindx-{name}")["StatusCode"]
+        said = client.api.logs(f"mindx-{name}", stdout=True, stderr=True).decode("utf-8", "backslashreplace").strip()
     except ENGINE_EXCEPTIONS as error:
         reason = f"it did not end within {within_s:g} s" if late.is_set() else engine_error(error, "try it").message
         raise _broken(runtime, reason) from error
     finally:
         timer.cancel()
-        _remove(client, container_id)
+        if late.is_set():
+            timer.join(PATIENCE_S)  # it removes the container
+        else:
+            _remove(client, f"mindx-{name}")
+        client.api.timeout = patience
     if late.is_set() or status != 0 or WORD not in said:
         raise _broken(runtime, said[-300:] or f"its program ended with {status} and said nothing")
 
 
-def _request(runtime: str, image: DerivedImage) -> dict[str, Any]:
+def _request(runtime: str, image: DerivedImage, name: str) -> dict[str, Any]:
     return {
         "Image": image.image_id,
         "Entrypoint": [image.python, "-I", "-S", "-c", f"print({WORD!r})"],
         "Cmd": [],
         "User": "65534:65534",
         "WorkingDir": "/",
+        "Labels": {"mindx.session": name, **Owner.me().labels()},
         "NetworkDisabled": True,
         "HostConfig": {
             "Runtime": runtime,
@@ -101,9 +129,9 @@ def _request(runtime: str, image: DerivedImage) -> dict[str, Any]:
     }
 
 
-def _remove(client: docker.DockerClient, container_id: str) -> None:
+def _remove(client: docker.DockerClient, name: str) -> None:
     try:
-        client.api.remove_container(container_id, force=True, v=True)
+        client.api.remove_container(name, force=True, v=True)
     except ENGINE_EXCEPTIONS:
         return  # it is gone, or the other side removes it
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -41,11 +42,15 @@ def more_capabilities(host: dict[str, Any]) -> None:
     host["CapAdd"] = [*host["CapAdd"], "NET_RAW"]
 
 
-def bigger_tmp(host: dict[str, Any]) -> None:
-    host["Tmpfs"] = {
-        **host["Tmpfs"],
-        "/tmp": host["Tmpfs"]["/tmp"].replace("size=", "size=1"),
-    }
+def bigger(point: str) -> Change:
+    def change(host: dict[str, Any]) -> None:
+        host["Tmpfs"] = {**host["Tmpfs"], point: host["Tmpfs"][point].replace("size=", "size=1")}
+
+    return change
+
+
+def no_inode_limit(host: dict[str, Any]) -> None:
+    host["Tmpfs"] = {**host["Tmpfs"], "/tmp": re.sub(",nr_inodes=[0-9]+", "", host["Tmpfs"]["/tmp"])}
 
 
 def setuid_tmp(host: dict[str, Any]) -> None:
@@ -66,9 +71,10 @@ SABOTAGES: dict[str, tuple[Change, set[str]]] = {
     "seccomp": (no_seccomp, {"seccomp"}),
     "capability": (more_capabilities, {"capabilities"}),
     "network": (put("NetworkMode", "bridge"), {"network"}),
-    "tmpfs size": (bigger_tmp, {"mounts"}),
+    "tmpfs size": (bigger("/tmp"), {"mounts"}),
     "tmpfs nosuid": (setuid_tmp, {"mounts"}),
-    "shm size": (put("ShmSize", 1 << 30), {"mounts"}),
+    "shm size": (bigger("/dev/shm"), {"mounts"}),
+    "tmpfs inodes": (no_inode_limit, {"inodes"}),
     "cpuset": (put("CpusetCpus", "0"), {"cpuset"}),
     "oom score": (put("OomScoreAdj", 500), {"oom_score"}),
 }
@@ -264,3 +270,34 @@ def test_fewer_limits_are_attested_too(ready: None) -> None:
     attestation = asyncio.run(attested(ContainerSettings(limits)))
     assert attestation.facts["pids_limit"] == "64"
     assert attestation.facts["memory_limit"] == str(256 << 20)
+
+
+def test_a_runtime_with_its_own_kernel_is_taken_at_the_engine_s_word_and_no_further(ready: None) -> None:
+    settings = ContainerSettings(runtime="runsc")
+    facts = dict(asyncio.run(attested()).facts)
+    asked = request(settings)
+    said = inspected(asked)
+    said["HostConfig"]["Runtime"] = "runsc"
+    for key in (
+        "nonewprivs",
+        "agent_nonewprivs",
+        "memory_limit",
+        "memory_swap_limit",
+        "pids_limit",
+        "cpuset",
+        "capamb",
+    ):
+        facts[key] = ""
+    facts["seccomp"] = facts["agent_seccomp"] = facts["oom_score_adj"] = "0"
+    found = attest.attest(settings, Asked(asked, "0-1"), said, facts)
+    assert found.differences == ()
+    assert {one.control for one in found.unseen} == attest.UNSEEN_INSIDE - {"inodes"} | {"capabilities"}
+    assert len(found.to_dict()["unseen"]) == len(found.unseen)
+    # What it does show, what the engine says and what the engine warns of count as ever.
+    for worse in ({"capeff": "ffffffffffffffff"}, {"interfaces": "lo eth0"}, {"agent_uid": "0 0 0 0"}):
+        assert attest.attest(settings, Asked(asked, "0-1"), said, {**facts, **worse}).differences, worse
+    assert attest.attest(settings, Asked(asked, "0-1", ("PIDs limit discarded.",)), said, facts).differences
+    lied = {**said, "HostConfig": {**said["HostConfig"], "PidsLimit": None}}
+    assert attest.attest(settings, Asked(asked, "0-1"), lied, facts).differences
+    # The default runtime is never taken at its word.
+    assert attest.attest(ContainerSettings(), Asked(request(), "0-1"), inspected(request()), facts).differences

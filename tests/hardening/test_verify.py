@@ -65,8 +65,11 @@ def without(key: str, value: Any = None) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-def unlimited_tmp(host: dict[str, Any]) -> None:
-    host["Tmpfs"] = {**host["Tmpfs"], "/tmp": "rw,exec,nosuid,nodev,mode=1777"}
+def unlimited(point: str) -> Callable[[dict[str, Any]], None]:
+    def change(host: dict[str, Any]) -> None:
+        host["Tmpfs"] = {**host["Tmpfs"], point: "rw,exec,nosuid,nodev,mode=1777"}
+
+    return change
 
 
 SABOTAGES = {
@@ -76,8 +79,8 @@ SABOTAGES = {
     "calls": without("SecurityOpt", ["no-new-privileges:true"]),
     "sockets": without("SecurityOpt", ["no-new-privileges:true"]),
     "network": without("NetworkMode", "bridge"),
-    "tmp-size": unlimited_tmp,
-    "shm-size": without("ShmSize", 256 << 20),
+    "tmp-size": unlimited("/tmp"),
+    "shm-size": unlimited("/dev/shm"),
     "open-files": without("Ulimits", []),
     "kernel-files": without("MaskedPaths", []),
     "swap": without("MemorySwap", -1),
