@@ -6,11 +6,13 @@
 A mutant is one module of mindx/policy with one change: a condition negated, one side of an `and` or `or` dropped, a
 comparison turned, a `return True` or `False` flipped. Each runs the golden cases (tests/policy_cases) and the checks
 of tests/policy/engine_checks.py in a process of its own, with a deadline; a mutant that hangs or breaks counts as
-noticed. Mutants that change nothing that can be seen are listed in EQUIVALENT, each with the reason.
+noticed. Mutants that change nothing that can be seen are listed with their reason in
+tests/policy_cases/equivalent_mutants.txt.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import copy
 import importlib
@@ -39,8 +41,17 @@ MODULES = (
     "engine.py",
 )
 DEADLINE_S = 20
-# module, function, the source of the changed expression, what it became: and why nobody could tell.
-EQUIVALENT: dict[tuple[str, str, str, str], str] = {}
+LISTED = ROOT / "tests" / "policy_cases" / "equivalent_mutants.txt"
+
+
+def equivalent() -> set[tuple[str, str, str, str]]:
+    """Return the mutants that nobody can tell from the sound module, as (module, function, before, after).
+
+    In the file a line that begins with # is the reason for the lines below it: module | function | before | after.
+    """
+    lines = LISTED.read_text().splitlines() if LISTED.exists() else []
+    fields = [tuple(part.strip() for part in line.split(" | ")) for line in lines if line.strip() and line[0] != "#"]
+    return {(module, function, before, after) for module, function, before, after in fields}
 
 
 @dataclass(frozen=True)
@@ -56,8 +67,12 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Return what names it in EQUIVALENT."""
-        return self.module, self.function, self.before, self.after
+        """Return what names it in the list of equivalent mutants."""
+        return self.module, self.function, _one_line(self.before), _one_line(self.after)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def mutants(module: str) -> Iterator[Mutant]:
@@ -194,7 +209,8 @@ def _prepare() -> None:
 def run(modules: tuple[str, ...], workers: int = 2, budget_s: float | None = None) -> tuple[int, list[Mutant], bool]:
     """Return how many mutants ran, those that live and are not known to be equivalent, and whether all ran."""
     _prepare()
-    todo = [mutant for module in modules for mutant in mutants(module) if mutant.key not in EQUIVALENT]
+    known = equivalent()
+    todo = [mutant for module in modules for mutant in mutants(module) if mutant.key not in known]
     random.Random(4).shuffle(todo)  # a budget cuts off a fair sample
     began = time.monotonic()
     pipes: list[tuple[int, int]] = []
@@ -228,13 +244,16 @@ def run(modules: tuple[str, ...], workers: int = 2, budget_s: float | None = Non
 
 def main() -> int:
     """Run and report."""
-    modules = tuple(sys.argv[1:]) or MODULES
+    parser = argparse.ArgumentParser(description="Mutation run over the policy engine.")
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help="such as judge.py; all of the engine's by default")
+    parser.add_argument("--seconds", type=float, help="stop after so long, with a fair sample")
+    options = parser.parse_args()
     began = time.monotonic()
-    ran, alive, whole = run(modules, os.cpu_count() or 1)
+    ran, alive, whole = run(tuple(options.modules) or MODULES, os.cpu_count() or 1, options.seconds)
     for mutant in sorted(alive, key=lambda m: (m.module, m.line)):
-        print(f"{mutant.module}:{mutant.line} in {mutant.function}: {mutant.before!r} -> {mutant.after!r}")
+        print(f"{mutant.module}:{mutant.line} | {' | '.join(mutant.key[1:])}", file=sys.stderr)
     print(f"{ran} mutants in {time.monotonic() - began:.0f} s, {len(alive)} live{'' if whole else ', not all ran'}")
-    return 1 if alive or not whole else 0
+    return 1 if alive or not (whole or options.seconds) else 0
 
 
 if __name__ == "__main__":

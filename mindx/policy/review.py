@@ -54,9 +54,6 @@ def _never(index: int, entry: Entry, rules: RuleSet, judge: Judge) -> Finding | 
     if all(other is not None and other.rule is not entry.rule for other in deciding):
         other = next(other for other in deciding if other is not None)
         return Finding(index, "shadowed", f"{text!r} never decides: {other.name} ({other.pattern.text!r}) is before it")
-    twin = next((e for e in rules.entries if e is not entry and e.pattern.text == text and e.name != entry.name), None)
-    if twin is not None and twin.rule.decision == decision and twin.name < entry.name:
-        return Finding(index, "shadowed", f"{text!r} is in {twin.name} already")
     if decision == "allow":
         verdicts = [strictest(judge.command(argv)) for argv in fitting]
         if all(verdict.rule in ("arguments", "wrappers") for verdict in verdicts):
