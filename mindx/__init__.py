@@ -62,31 +62,54 @@ if TYPE_CHECKING:
     from mindx.core.run import Outcome, RunResult, StepRecord
     from mindx.core.run_config import RunConfig
     from mindx.errors import (
+        ContextOverflowError,
         DeniedError,
         EngineError,
         FileError,
         ImageError,
         InputError,
         MindxError,
+        ProviderError,
         SandboxError,
         SandboxLostError,
         StateError,
         WorkspaceError,
     )
     from mindx.policy.load import LoadedPolicy, load_policy
+    from mindx.providers.base import (
+        BaseProvider,
+        ModelCapabilityRequest,
+        ModelRequest,
+        ProviderCapabilities,
+        ProviderResponse,
+        ProviderStreamChunk,
+        ProviderToolCallDelta,
+    )
+    from mindx.providers.cassette import RecordingProvider, ReplayProvider
+    from mindx.providers.openai import OpenAIProvider
+    from mindx.providers.param import OpenAIProviderParam
+    from mindx.providers.router import ProviderRouter
+    from mindx.providers.scripted import ScriptedProvider, ScriptedTurn
     from mindx.runtime.agent_runtime import AgentRuntime
     from mindx.runtime.agent_session import AgentSession
     from mindx.runtime.completion import DefaultCompletionGate
+    from mindx.runtime.context.manager import ContextManager
+    from mindx.runtime.context.models import ContextBundle, ContextConfig, ContextPackResult, ContextRecord
+    from mindx.runtime.context.packer import CacheAwarePacker
+    from mindx.runtime.context.store import ContextStore
     from mindx.runtime.conversation import ConversationStore, LocalConversationStore
     from mindx.runtime.dispatcher import ActionDispatcher
     from mindx.runtime.fixed_plan import FixedPlan
+    from mindx.runtime.function_executor import FunctionExecutor
     from mindx.runtime.heartbeat import Heartbeat
     from mindx.runtime.limits import RunTimeoutError, StepTimeoutError
     from mindx.runtime.loop import LoopParts, ReActLoop
     from mindx.runtime.plan_run import PlanRun
     from mindx.runtime.policy_engine import DefaultPolicyEngine
+    from mindx.runtime.provider_reasoner import ProviderReasoner
     from mindx.runtime.reaping import CleanupFailure, CloseReport
     from mindx.runtime.scheduler import ActionScheduler
+    from mindx.runtime.scripted_reasoner import ScriptedReasoner
     from mindx.runtime.session import Session
     from mindx.runtime.trace_recorder import TraceRecorder
     from mindx.trace.run_folder import RunStore
@@ -120,9 +143,11 @@ _HOMES = {
     "ApprovalResult": "mindx.core.approval",
     "ApprovalScope": "mindx.core.approval",
     "ArtifactRef": "mindx.core.evidence",
+    "BaseProvider": "mindx.providers.base",
     "BatchValidationResult": "mindx.core.action",
     "BoundaryReason": "mindx.core.checkpoint",
     "BoundaryScope": "mindx.core.checkpoint",
+    "CacheAwarePacker": "mindx.runtime.context.packer",
     "Change": "mindx.workspace.changes",
     "ChatMessage": "mindx.core.message",
     "CleanupFailure": "mindx.runtime.reaping",
@@ -130,7 +155,14 @@ _HOMES = {
     "CompletionClaim": "mindx.core.decision",
     "CompletionGate": "mindx.core.protocols",
     "CompletionValidationResult": "mindx.core.decision",
+    "ContextBundle": "mindx.runtime.context.models",
+    "ContextConfig": "mindx.runtime.context.models",
+    "ContextManager": "mindx.runtime.context.manager",
+    "ContextOverflowError": "mindx.errors",
+    "ContextPackResult": "mindx.runtime.context.models",
     "ContextPressure": "mindx.core.agent_context",
+    "ContextRecord": "mindx.runtime.context.models",
+    "ContextStore": "mindx.runtime.context.store",
     "ContextView": "mindx.core.agent_context",
     "ContinuationCheckpoint": "mindx.core.checkpoint",
     "ConversationStore": "mindx.runtime.conversation",
@@ -150,6 +182,7 @@ _HOMES = {
     "ExitCause": "mindx.core.receipt",
     "FileError": "mindx.errors",
     "FixedPlan": "mindx.runtime.fixed_plan",
+    "FunctionExecutor": "mindx.runtime.function_executor",
     "Heartbeat": "mindx.runtime.heartbeat",
     "ImageError": "mindx.errors",
     "InputError": "mindx.errors",
@@ -157,15 +190,28 @@ _HOMES = {
     "LocalConversationStore": "mindx.runtime.conversation",
     "LoopParts": "mindx.runtime.loop",
     "MindxError": "mindx.errors",
+    "ModelCapabilityRequest": "mindx.providers.base",
+    "ModelRequest": "mindx.providers.base",
     "Observation": "mindx.core.observation",
     "ObservationBatch": "mindx.core.observation",
+    "OpenAIProvider": "mindx.providers.openai",
+    "OpenAIProviderParam": "mindx.providers.param",
     "Outcome": "mindx.core.run",
     "PlanRun": "mindx.runtime.plan_run",
     "PolicyEngine": "mindx.core.protocols",
     "Provenance": "mindx.core.evidence",
+    "ProviderCapabilities": "mindx.providers.base",
+    "ProviderError": "mindx.errors",
+    "ProviderReasoner": "mindx.runtime.provider_reasoner",
+    "ProviderResponse": "mindx.providers.base",
+    "ProviderRouter": "mindx.providers.router",
+    "ProviderStreamChunk": "mindx.providers.base",
+    "ProviderToolCallDelta": "mindx.providers.base",
     "ReActLoop": "mindx.runtime.loop",
     "Reasoner": "mindx.core.protocols",
     "Receipt": "mindx.core.receipt",
+    "RecordingProvider": "mindx.providers.cassette",
+    "ReplayProvider": "mindx.providers.cassette",
     "Role": "mindx.core.message",
     "RunConfig": "mindx.core.run_config",
     "RunOutcome": "mindx.core.checkpoint",
@@ -174,6 +220,9 @@ _HOMES = {
     "RunTimeoutError": "mindx.runtime.limits",
     "SandboxError": "mindx.errors",
     "SandboxLostError": "mindx.errors",
+    "ScriptedProvider": "mindx.providers.scripted",
+    "ScriptedReasoner": "mindx.runtime.scripted_reasoner",
+    "ScriptedTurn": "mindx.providers.scripted",
     "Session": "mindx.runtime.session",
     "SessionCommand": "mindx.core.agent_session",
     "SessionCommandType": "mindx.core.agent_session",
@@ -225,9 +274,11 @@ __all__ = [
     "ApprovalResult",
     "ApprovalScope",
     "ArtifactRef",
+    "BaseProvider",
     "BatchValidationResult",
     "BoundaryReason",
     "BoundaryScope",
+    "CacheAwarePacker",
     "Change",
     "ChatMessage",
     "CleanupFailure",
@@ -235,7 +286,14 @@ __all__ = [
     "CompletionClaim",
     "CompletionGate",
     "CompletionValidationResult",
+    "ContextBundle",
+    "ContextConfig",
+    "ContextManager",
+    "ContextOverflowError",
+    "ContextPackResult",
     "ContextPressure",
+    "ContextRecord",
+    "ContextStore",
     "ContextView",
     "ContinuationCheckpoint",
     "ConversationStore",
@@ -255,6 +313,7 @@ __all__ = [
     "ExitCause",
     "FileError",
     "FixedPlan",
+    "FunctionExecutor",
     "Heartbeat",
     "ImageError",
     "InputError",
@@ -262,15 +321,28 @@ __all__ = [
     "LocalConversationStore",
     "LoopParts",
     "MindxError",
+    "ModelCapabilityRequest",
+    "ModelRequest",
     "Observation",
     "ObservationBatch",
+    "OpenAIProvider",
+    "OpenAIProviderParam",
     "Outcome",
     "PlanRun",
     "PolicyEngine",
     "Provenance",
+    "ProviderCapabilities",
+    "ProviderError",
+    "ProviderReasoner",
+    "ProviderResponse",
+    "ProviderRouter",
+    "ProviderStreamChunk",
+    "ProviderToolCallDelta",
     "ReActLoop",
     "Reasoner",
     "Receipt",
+    "RecordingProvider",
+    "ReplayProvider",
     "Role",
     "RunConfig",
     "RunOutcome",
@@ -279,6 +351,9 @@ __all__ = [
     "RunTimeoutError",
     "SandboxError",
     "SandboxLostError",
+    "ScriptedProvider",
+    "ScriptedReasoner",
+    "ScriptedTurn",
     "Session",
     "SessionCommand",
     "SessionCommandType",

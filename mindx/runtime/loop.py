@@ -112,6 +112,7 @@ class ReActLoop:
         if self._answer is None or self._answer.done():
             return False
         self._answer.set_result(text)
+        self.pending_user_input = None
         return True
 
     async def run(self) -> str:
