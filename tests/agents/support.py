@@ -32,6 +32,7 @@ class World:
         self.most = 0
         self.gate = asyncio.Event()
         self.entered = asyncio.Event()
+        self.entries = asyncio.Semaphore(0)
 
     def executor(self) -> FunctionExecutor:
         functions = {
@@ -72,6 +73,7 @@ class World:
     async def wait(self, arguments: Any, context: Any) -> Any:
         self.running += 1
         self.entered.set()
+        self.entries.release()
         try:
             await self.gate.wait()
         finally:
