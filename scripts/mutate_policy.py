@@ -56,40 +56,44 @@ def equivalent() -> set[tuple[str, str, str, str]]:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed module."""
+    """One change of one module: the change `choice` of the place `index`."""
 
     module: str
     line: int
     function: str
     before: str
     after: str
-    tree: ast.Module
+    index: int
+    choice: int
 
     @property
     def key(self) -> tuple[str, str, str, str]:
         """Return what names it in the list of equivalent mutants."""
-        return self.module, self.function, _one_line(self.before), _one_line(self.after)
+        return self.module, self.function, self.before, self.after
 
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    def tree(self) -> ast.Module:
+        """Return the changed module."""
+        tree = _parsed(self.module)
+        node = [node for node, _ in _walk(tree, "") if _changes(node)][self.index]
+        _Replace(node, _changes(node)[self.choice]).visit(tree)
+        return ast.fix_missing_locations(tree)
 
 
 def mutants(module: str) -> Iterator[Mutant]:
     """Yield every mutant of a module."""
-    tree = ast.parse((ROOT / "mindx" / "policy" / module).read_text())
-    sites = [(node, name) for node, name in _walk(tree, "") if _changes(node)]
+    sites = [(node, name) for node, name in _walk(_parsed(module), "") if _changes(node)]
     for index, (node, function) in enumerate(sites):
-        for choice in range(len(_changes(node))):
-            changed = copy.deepcopy(tree)
-            twin = [n for n, _ in _walk(changed, "") if _changes(n)][index]
-            before = ast.unparse(twin)
-            replacement = _changes(twin)[choice]
-            if replacement is None:
-                continue
-            _Replace(twin, replacement).visit(changed)
-            ast.fix_missing_locations(changed)
-            yield Mutant(module, _line(node), function, before, ast.unparse(replacement), changed)
+        for choice, changed in enumerate(_changes(node)):
+            yield Mutant(module, _line(node), function, _told(node), _told(changed), index, choice)
+
+
+def _parsed(module: str) -> ast.Module:
+    return ast.parse((ROOT / "mindx" / "policy" / module).read_text())
+
+
+def _told(node: ast.AST) -> str:
+    """Return a node on one line; of a statement with a body its head alone."""
+    return " ".join(ast.unparse(node).split("\n", 1)[0].split())
 
 
 def _line(node: ast.AST) -> int:
@@ -171,7 +175,7 @@ def _install(mutant: Mutant) -> None:
     module = ModuleType(name)
     module.__file__ = str(ROOT / "mindx" / "policy" / mutant.module)
     sys.modules[name] = module
-    exec(compile(mutant.tree, module.__file__, "exec"), module.__dict__)
+    exec(compile(mutant.tree(), module.__file__, "exec"), module.__dict__)
     import mindx.policy
 
     setattr(mindx.policy, mutant.module[:-3], module)

@@ -52,7 +52,7 @@ class Pattern:
     programs: tuple[str, ...]
     elements: tuple[Element, ...]
     specificity: tuple[int, int, int]
-    needed: frozenset[str] = frozenset()  # plain words that no match can be without, for a quick no
+    needed: tuple[frozenset[str], ...] = ()  # of each set a match has a word, unless one is dynamic: for a quick no
 
     def matches(self, argv: Argv, *, wide: bool = False) -> bool:
         """Return True when the pattern covers this argv: read narrowly (allow), or widely (ask, deny)."""
@@ -143,7 +143,11 @@ def parse_pattern(text: str) -> Pattern:
     exact = sum(element.kind == "literal" for element in elements) + literals
     partial = sum(element.kind in ("glob", "oneof") for element in elements) + (not literals)
     single = sum(element.kind == "any" for element in elements)
-    needed = frozenset(e.items[0].text for e in elements if e.kind == "literal" and not e.items[0].text.startswith("-"))
+    needed = tuple(
+        frozenset(item.text for item in element.items)
+        for element in elements
+        if element.kind in ("literal", "oneof") and not any(i.regex or i.text.startswith("-") for i in element.items)
+    )
     return Pattern(text, programs, elements, (exact, partial, single), needed)
 
 

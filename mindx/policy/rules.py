@@ -48,9 +48,9 @@ class RuleSet:
 
     def find(self, argv: Argv, risk: Risk) -> Entry | None:
         """Return the entry that decides on an argv of this risk, or None when no rule covers it."""
-        unknown = any(isinstance(word, Dynamic) for word in argv)
+        unknown, words = any(isinstance(word, Dynamic) for word in argv), set(argv)
         for entry in self._by_program.get(argv[0], ()):
-            if not unknown and not entry.pattern.needed.issubset(argv):
+            if not unknown and any(choice.isdisjoint(words) for choice in entry.pattern.needed):
                 continue
             wide = entry.rule.decision != "allow"
             if risk <= entry.rule.ceiling and entry.pattern.matches(argv, wide=wide):

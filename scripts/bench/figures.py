@@ -67,6 +67,7 @@ FIGURES: tuple[Figure, ...] = (
         "client_memory", "memory", "client over a bare SDK client", "client_rss", "sdk_client_rss", 15.0, unit="MiB"
     ),
     Figure("copy_in", "copy", "copy in 2,000 files of 4 KiB / `cp -r`", "session_copy_in", "native_cp", 4.0),
+    Figure("judge", "judge", "one judgement by 200 rules / native `true`", "judge_200_rules", "judge_native_true", 0.3),
 )
 
 

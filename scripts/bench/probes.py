@@ -16,6 +16,9 @@ from typing import Any
 import docker
 
 import mindx
+from mindx.core.command import Exec
+from mindx.policy.engine import PolicyEngine
+from mindx.policy.load import parse_policy
 from mindx.trace.recorder import Recorder
 from scripts.bench.baselines import BareContainer, archive_of, make_files, memory_folder, pinned, run_native
 from scripts.bench.memory import measure_memory
@@ -238,6 +241,27 @@ async def probe_memory(bench: Bench) -> None:
         await measure_memory(bench.samples, bench.client)
 
 
+async def probe_judge(bench: Bench) -> None:
+    """One judgement by a policy of 200 rules, all for the same program, against a native `true`."""
+    engine = PolicyEngine(parse_policy(many_rules(200), source="bench").policy, autonomous=False)
+    command = Exec(("git", "log", "--oneline", "-5"))
+
+    async def judged() -> None:
+        with bench.samples.time("judge_200_rules"):
+            engine.judge(command)
+
+    both = [repeat(judged, BLOCK), repeat(bench.native("judge_native_true", "true"), BLOCK)]
+    await interleave(bench.samples, both, bench.rounds(100), warm_up=5)
+
+
+def many_rules(count: int) -> bytes:
+    """Return a policy with `count` rules for git, none quick to tell from another by the program alone."""
+    rules = [
+        f"  - deny: git verb{i} --force" if i % 2 else f"  - allow: git (verb{i}|log{i}) **" for i in range(count - 1)
+    ]
+    return "\n".join(["version: 1", "commands:", *rules, "  - allow: git"]).encode()
+
+
 PROBES: dict[str, Callable[[Bench], Awaitable[None]]] = {
     "command": probe_command,
     "exec": probe_exec,
@@ -247,4 +271,5 @@ PROBES: dict[str, Callable[[Bench], Awaitable[None]]] = {
     "stdout": probe_stdout,
     "memory": probe_memory,
     "copy": probe_copy,
+    "judge": probe_judge,
 }
