@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mindx.errors import SandboxError
 from mindx.guest.identity import SLOTS
 from mindx.policy.model import Limits
 from mindx.sandbox import seccomp
@@ -127,12 +128,20 @@ def tmpfs_options(size_bytes: int, inodes: int, ids: Ids, mode: str) -> str:
 def security_options(settings: ContainerSettings, controls: EngineControls) -> list[str]:
     """Return the engine's SecurityOpt.
 
-    An engine without seccomp refuses to start a container that asks for a profile; the profile is left out only where
-    the policy accepts that, and attestation records it.
+    The profile is left out only where the engine has no seccomp and the policy accepts that; attestation records it.
+    Raises SandboxError (not_as_asked) where the policy does not accept it: such an engine starts no container that
+    asks for a profile, and does not say what to do.
     """
     options = ["no-new-privileges:true"]
-    if controls.seccomp or "seccomp" not in settings.accept_gaps:
+    if controls.seccomp:
         options.append(f"seccomp={seccomp.profile()}")
+    elif "seccomp" not in settings.accept_gaps:
+        raise SandboxError(
+            "not_as_asked",
+            "This engine has no seccomp: the kernel's dangerous calls would not be refused. Nothing was run. Use an "
+            "engine and a kernel with seccomp, or write accept_gaps: [seccomp] into the policy.",
+            details={"differences": [["seccomp", "seccomp", "our profile", "not there"]]},
+        )
     if controls.apparmor:
         options.append("apparmor=docker-default")
     return options

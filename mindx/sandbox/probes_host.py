@@ -119,6 +119,10 @@ for name in os.listdir("/dev"):
     mode = os.lstat("/dev/" + name).st_mode
     if (stat.S_ISBLK(mode) or stat.S_ISCHR(mode)) and name not in plain:
         found.append("/dev/" + name)
+try:
+    os.open("/dev/tty", os.O_RDWR); found.append("a terminal")
+except OSError:
+    pass
 print(json.dumps(found))
 """
 _ORPHAN = """
@@ -253,7 +257,7 @@ def _inspect(container_id: str) -> object:
 async def _doors(stage: Stage) -> str:
     found = await stage.python(_DOORS)
     expect(not found, f"there: {', '.join(found)}")
-    return "no engine's socket and no device of the machine"
+    return "no engine's socket, no terminal, no device of the machine"
 
 
 async def _links(stage: Stage) -> str:
@@ -322,6 +326,27 @@ def _exists(container_id: str) -> bool:
     return True
 
 
+async def _logs(stage: Stage) -> str:
+    canary = f"canary-{secrets.token_hex(8)}"
+    await stage.execute("echo", canary)
+    sandbox = await stage.sandbox()
+    said = await anyio.to_thread.run_sync(_engine_log, sandbox.container_id)
+    expect(canary.encode() not in said, "the engine's log has it")
+    return "a printed canary is in no log"
+
+
+def _engine_log(container_id: str) -> bytes:
+    client = connect()
+    try:
+        return bytes(client.api.logs(container_id, tail=1000))
+    except docker.errors.APIError:
+        return b""  # there is none to be read
+    except ENGINE_EXCEPTIONS as error:
+        raise engine_error(error, "read the container's log") from error
+    finally:
+        client.close()
+
+
 PROBES = (
     Probe("network", "a container reaches no network", "TCP, UDP, ICMP to the host and reserved addresses", _network),
     Probe("names", "no name is resolved", "asked for a name", _names),
@@ -331,7 +356,8 @@ PROBES = (
     ),
     Probe("secrets", "the host's environment is not inside", "planted a variable and looked for it", _secrets),
     Probe("paths", "names and folders of the host's user are not inside", "looked in mounts and environments", _paths),
-    Probe("doors", "no device and no engine's socket is inside", "looked for them", _doors),
+    Probe("doors", "no device, terminal or engine's socket is inside", "looked for them", _doors),
+    Probe("logs", "the engine keeps no log of what was printed", "printed a canary and asked for the log", _logs),
     Probe("links", "file operations follow no link", "read and wrote through links", _links),
     Probe("pipes", "a file operation never hangs", "read a pipe that nobody writes to", _pipes),
     Probe("orphan", "a killed mindx leaves no container", "killed a second mindx while it ran a command", _orphan),

@@ -80,6 +80,17 @@ os.waitpid(pid, 0)
 left = [name for name in os.listdir(".") if name.startswith("core")]
 print(json.dumps([left, resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_MEMLOCK)]))
 """
+_SEGMENT = """
+import ctypes, json, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+make = sys.argv[1] == "make"
+segment = libc.shmget(0x6d696e64, 4096, 0o1600 if make else 0o600)
+found = segment >= 0 or ctypes.get_errno()
+if make and segment >= 0:
+    libc.shmat(segment, None, 0)
+print(json.dumps(found))
+"""
 _CPUS = """
 import json, os
 try:
@@ -186,6 +197,14 @@ async def _core(stage: Stage) -> str:
     return "no core file; at most 64 KiB of locked memory"
 
 
+async def _segment(stage: Stage) -> str:
+    made = await stage.python(_SEGMENT, "make")
+    expect(made is True, f"no segment could be made: error {made}")
+    found = await stage.python(_SEGMENT, "find")
+    expect(found is not True, "the next command found it")
+    return "made, used and left; the next command did not find it"
+
+
 async def _cpus(stage: Stage) -> str:
     cpus = await stage.python(_CPUS)
     expect(len(cpus) <= stage.settings.limits.cpus, f"{len(cpus)} CPUs; the limit is {stage.settings.limits.cpus}")
@@ -221,6 +240,7 @@ PROBES = (
     Probe("shm-size", "/dev/shm has a size", "filled it with bytes, then with files", _shm),
     Probe("open-files", "the number of open files is limited", "opened files until it failed", _open_files),
     Probe("core", "a crash leaves no core file, no memory is locked", "crashed", _core),
+    Probe("segments", "shared memory goes with its last user", "left a segment of System V behind", _segment),
     Probe("cpus", "a session has its CPUs only", "asked for all of them", _cpus),
     Probe("deadline", "a deadline ends everything", "ignored all signals, stopped itself, slept on", _deadline),
 )

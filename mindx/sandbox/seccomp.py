@@ -1,4 +1,7 @@
-"""The seccomp profile: `data/seccomp.yaml` compiled into the JSON that the engine takes.
+"""The seccomp profile: `data/seccomp.yaml` compiled into the JSON that the engine takes, `data/seccomp.json`.
+
+The compiled text travels with mindx, so that no session waits 20 ms for it; `python -m mindx.sandbox.seccomp` writes it
+anew after a change of the source, and a test sees that it has been done.
 
 The engine's language knows no range and no bit test on part of an argument but MASKED_EQ, so a range becomes aligned
 blocks of numbers, each one comparison under a mask, as networks are written as address and prefix.
@@ -14,9 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 SOURCE = Path(__file__).resolve().parent / "data" / "seccomp.yaml"
+COMPILED = SOURCE.with_suffix(".json")
 KEYS = {"version", "architectures", "default", "groups", "refuse", "absent"}
 ERRNO = {"EPERM": 1, "ENOSYS": 38}
 LOW_32 = 0xFFFF_FFFF
@@ -26,7 +28,7 @@ Comparison = tuple[int, int, int]  # argument, mask, value
 @lru_cache(maxsize=1)
 def profile() -> str:
     """Return the profile of this mindx as JSON; the same text on every machine."""
-    return compile_profile(SOURCE.read_text("utf-8"))
+    return COMPILED.read_text("ascii").removesuffix("\n")
 
 
 @lru_cache(maxsize=1)
@@ -37,6 +39,8 @@ def profile_sha256() -> str:
 
 def compile_profile(text: str) -> str:
     """Return the engine's JSON for a profile in our own form. Raises ValueError for what that form does not know."""
+    import yaml  # costs time and memory that no session needs
+
     source = yaml.safe_load(text)
     if source.get("version") != 1 or source.keys() != KEYS:
         raise ValueError("not a profile of version 1")
@@ -118,3 +122,12 @@ def blocks(low: int, high: int) -> Iterator[tuple[int, int]]:
             size >>= 1
         yield LOW_32 & ~(size - 1), low
         low += size
+
+
+def write() -> None:
+    """Compile the source into its place."""
+    COMPILED.write_text(compile_profile(SOURCE.read_text("utf-8")) + "\n", "ascii")
+
+
+if __name__ == "__main__":
+    write()

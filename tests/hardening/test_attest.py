@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mindx.errors import SandboxError
 from mindx.policy.model import Limits
 from mindx.sandbox import attest, container
 from mindx.sandbox.attest import Asked, Attestation, Difference
@@ -181,6 +182,17 @@ def test_what_an_engine_has_is_read_from_its_own_word() -> None:
     info = {"NCPU": 4, "SecurityOptions": ["name=apparmor", "name=seccomp,profile=default", "name=rootless"]}
     assert EngineControls.of(info) == EngineControls(4, seccomp=True, apparmor=True)
     assert EngineControls.of({"NCPU": 1, "SecurityOptions": None}) == EngineControls(1, seccomp=False, apparmor=False)
+
+
+def test_an_engine_without_seccomp_is_refused_by_name_unless_that_is_accepted() -> None:
+    bare = EngineControls(2, seccomp=False)
+    with pytest.raises(SandboxError, match="accept_gaps") as caught:
+        request(controls=bare)
+    assert caught.value.code == "not_as_asked"
+    accepted = request(ContainerSettings(accept_gaps=("seccomp",)), bare)
+    assert accepted["HostConfig"]["SecurityOpt"] == ["no-new-privileges:true"]
+    # The gap is the engine's: where there is seccomp, the profile is asked for whatever the policy accepts.
+    assert request(ContainerSettings(accept_gaps=("seccomp",))) == request()
 
 
 WARNINGS = {

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from mindx.sandbox.container import ContainerSettings
+from mindx.sandbox import container
+from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
 from mindx.sandbox.probe import Finding, Stage, examine
 from mindx.sandbox.verify import ALL, verify
 
@@ -58,6 +59,18 @@ def test_each_promise_of_security_md_has_one_probe() -> None:
     assert sorted(named) == sorted(PROBES)
 
 
+def test_hardening_md_names_every_control_and_every_probe() -> None:
+    text = (ROOT / "docs" / "hardening.md").read_text("utf-8")
+    host = container.host_config(ContainerSettings(), Ids(10_000, 10_000), "0", EngineControls(1, apparmor=True))
+    wanted = {*host, *(limit["Name"] for limit in host["Ulimits"]), *host["Tmpfs"], *host["Sysctls"]}
+    assert {name for name in wanted if name not in text} == set()
+    assert {probe_id for probe_id in PROBES if f"`{probe_id}`" not in text} - UNCONTROLLED == set()
+
+
+# Promises about what mindx itself does; no setting of the container stands behind them.
+UNCONTROLLED = {"links", "pipes", "deadline", "forging", "exit", "output", "policy"}
+
+
 def without(key: str, value: Any = None) -> Callable[[dict[str, Any]], None]:
     def change(host: dict[str, Any]) -> None:
         host[key] = value
@@ -85,6 +98,8 @@ SABOTAGES = {
     "kernel-files": without("MaskedPaths", []),
     "swap": without("MemorySwap", -1),
     "namespaces": without("IpcMode", "host"),
+    "segments": without("Sysctls", {"kernel.shm_rmid_forced": "0"}),
+    "logs": without("LogConfig", {"Type": "json-file", "Config": {}}),
 }
 
 
