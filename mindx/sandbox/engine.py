@@ -116,7 +116,7 @@ def engine_error(error: BaseException, doing: str) -> EngineError:
 
     Codes: engine_missing, engine_denied, engine_down, engine_unknown_host, engine_tls, engine_timeout, engine_lost,
     engine_bad_address, engine_version, engine_disk_full, engine_not_found, engine_conflict, engine_no_program,
-    engine_refused (another 4xx), engine_failed (another 5xx), engine_other.
+    engine_unfit, engine_refused (another 4xx), engine_failed (another 5xx), engine_other.
     """
     if isinstance(error, EngineError):
         return error
@@ -216,6 +216,13 @@ _ANSWERED_TEXTS = (
         "engine_disk_full",
         "the engine's disk is full",
         "Make room (`docker system df` shows what takes it), then try again.",
+    ),
+    (
+        # Podman: it takes a profile as a file only, and no limit of inodes.
+        r"opening seccomp profile failed|unknown mount option",
+        "engine_unfit",
+        "this engine does not take what mindx must ask of it (Podman 4.3 does not)",
+        "Use Docker Engine; see `mindx doctor` and docs/engines.md.",
     ),
     (
         r"exec: \"?[^\n]*\"?: (?:executable file not found in \$PATH|stat [^\n]*: no such file or directory"

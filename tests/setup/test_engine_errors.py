@@ -42,6 +42,8 @@ ANSWERS = [
     ),
     (500, "mkdir /var/lib/docker/overlay2/0123-init: no space left on device", "engine_disk_full"),
     (400, "client version 1.50 is too new. Maximum supported API version is 1.41", "engine_version"),
+    (500, 'container create: opening seccomp profile failed: open {"arch": []}: file name too long', "engine_unfit"),
+    (500, 'container create: unknown mount option "nr_inodes=4096": invalid mount option', "engine_unfit"),
     (400, "client version 1.24 is too old. Minimum supported API version is 1.44", "engine_version"),
 ]
 
