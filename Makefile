@@ -60,6 +60,7 @@ check: setup
 .PHONY: test
 test: ask
 	@$(MAKE) YES=1 image
+	@YES=$(YES) scripts/compose.sh
 	@$(MAKE) check
 	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(TEST_ARGS)
 
