@@ -337,3 +337,12 @@ async def test_file_operations_answer_while_a_command_runs(sandbox, folder):
     assert await asyncio.wait_for(sandbox.read_file(ReadFile(folder / "a")), 10) == b"1"
     assert not running.done()
     await cancelled(running)
+
+
+async def test_a_listener_that_fails_ends_the_command_and_its_error_is_the_callers(sandbox):
+    def listen(stream: str, data: bytes) -> None:
+        raise KeyError("the caller's own")
+
+    with pytest.raises(KeyError):
+        await asyncio.wait_for(sandbox.execute(FOR_EVER, listen), 10)
+    assert (await sandbox.execute(Exec(("true",)))).ok
