@@ -60,7 +60,7 @@ class AgentContext:
     `artifacts` are what the caller gave (such as `images`) and what Actions made. `view` is the compiled context of
     this step, None without a ContextManager; `store` is the ContextManager's own. `open_sandbox` opens the session's
     sandbox when it is first called and returns the same one ever after; None where there is none. `opening` is what a
-    continued run is told before its first step.
+    continued run is told before its first step. `tool_states` is what tools remember until the run ends, by name.
     """
 
     run_id: str
@@ -83,5 +83,6 @@ class AgentContext:
     usage: dict[str, int] = field(default_factory=dict)
     view: ContextView | None = None
     store: Any = None
+    tool_states: dict[str, Any] = field(default_factory=dict)
     emit: Emit = _silent
     open_sandbox: Callable[[], Awaitable[Any]] | None = None

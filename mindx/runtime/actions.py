@@ -11,7 +11,9 @@ from mindx.core.plan import EXECUTE_TOOL, FAIL, NO_OP, THINK, Action, thaw
 from mindx.errors import InputError
 from mindx.runtime.fixed_plan import action_of
 from mindx.sandbox.base import Sandbox
-from mindx.tools.registry import ToolRegistry
+from mindx.tools.command_tool import CommandTool
+from mindx.tools.executor import ToolExecutor
+from mindx.tools.registry import ToolRegistry, plan_arguments
 
 
 class PlanActions:
@@ -21,7 +23,7 @@ class PlanActions:
     """
 
     def __init__(self, tools: ToolRegistry, sandbox: Sandbox, *, autonomous: bool = False) -> None:
-        self.states: dict[str, Any] = {tool.tool_id: tool.initial_state(autonomous) for tool in tools}
+        self.states: dict[str, Any] = {tool.tool_id: tool.initial_state(autonomous) for tool in tools.command_tools}
         self._tools = tools
         self._sandbox = sandbox
 
@@ -29,7 +31,7 @@ class PlanActions:
         """Do one Action. A failure is an Observation. Raises SandboxError, InputError (unknown type or tool)."""
         action = action_of(request)
         if action.type == EXECUTE_TOOL:
-            return await self._use_tool(action)
+            return await self._use_tool(action, context)
         if action.type == FAIL:
             message = str(action.params.get("message") or "the plan says FAIL")
             return Observation(action.action_id, Status.FAILURE, message, {"status": "FAILURE", "message": message})
@@ -37,9 +39,12 @@ class PlanActions:
             return Observation(action.action_id, Status.SUCCESS, "", {"status": "SUCCESS"})
         raise InputError("action_unknown", f"nothing here does actions of the type {action.type}")
 
-    async def _use_tool(self, action: Action) -> Observation:
+    async def _use_tool(self, action: Action, context: AgentContext) -> Observation:
         params = thaw(action.params)
         tool = self._tools.get(params.pop("tool_id"))
+        if not isinstance(tool, CommandTool):
+            call = ActionRequest(action.action_id, tool.tool_id, plan_arguments(tool, params))
+            return await ToolExecutor([tool]).execute(call, context)
         outcome = await tool.perform(params, self.states[tool.tool_id], self._sandbox)
         self.states[tool.tool_id] = outcome.state
         return Observation(action.action_id, outcome.status, outcome.message, outcome.result, outcome.execution)

@@ -19,7 +19,7 @@ from mindx.runtime.fixed_plan import PlanRequest
 from mindx.runtime.run import Run
 from mindx.runtime.session import Session
 from mindx.runtime.vetting import tools_for
-from mindx.tools.base import CallError
+from mindx.tools.command_tool import CallError
 from mindx.tools.simple_coder_line import parse_line
 from mindx.tools.simple_coder_state import CoderState
 from mindx.trace.run_folder import RunStore

@@ -1,145 +1,167 @@
-"""The contract of a tool: params become a typed call, which lowers to Commands; executing it gives an outcome."""
+"""The contract of a tool: a definition that a model reads, and a call with plain arguments that gives a plain value."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-import anyio
-
-from mindx.core.command import Command
+from mindx.core.action import ActionRisk, ActionTraits
+from mindx.core.agent_context import AgentContext
+from mindx.core.evidence import ArtifactRef, Evidence
 from mindx.core.observation import Status
+from mindx.core.quote import quoted
 from mindx.core.receipt import ExecResult
-from mindx.errors import InputError
-from mindx.sandbox.base import Sandbox
+from mindx.errors import InputError, MindxError
+from mindx.tools.context import ToolContext
 
-CallT = TypeVar("CallT")
-StateT = TypeVar("StateT")
-
-
-@dataclass(frozen=True, slots=True)
-class ParamFault:
-    """What is wrong in one call. `path` is a JSON path below its params (`.argv[0]`), "" for the params as a whole."""
-
-    path: str
-    message: str
-    suggestion: str = ""
-    kind: Literal["invalid", "denied"] = "invalid"
-
-    def __str__(self) -> str:
-        return f"{self.message}; {self.suggestion}" if self.suggestion else self.message
+MAX_DESCRIPTION = 8000  # characters
+MAX_CHUNKS = 10_000  # of one stream
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what the model endpoints of the field take
 
 
-class CallError(InputError):
-    """A call is refused on the host, before any Command: `faults` lists every reason. Code: call_refused."""
+class ToolError(MindxError):
+    """A tool could not do what it was asked; the message reaches the model, so it says what to do instead.
 
-    def __init__(self, faults: Iterable[ParamFault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("call_refused", "; ".join(str(fault) for fault in self.faults))
-
-    @property
-    def denied(self) -> bool:
-        """True when the call is well formed and only the operator's consent is missing."""
-        return all(fault.kind == "denied" for fault in self.faults)
-
-
-@dataclass(frozen=True)  # no slots: Python 3.10 and 3.11 cannot construct a generic one by its alias
-class Lowered(Generic[StateT]):
-    """The Commands that a call needs, in order, and the state after it if they succeed.
-
-    `subject` is the JSON path below params of what the Commands come from, for messages.
+    Code: tool_failed, or the tool's own.
     """
 
-    commands: tuple[Command, ...]
-    state: StateT
-    subject: str = ""
+    def __init__(self, message: str, code: str = "tool_failed", **more: Any) -> None:
+        super().__init__(code, message, recoverable=True, **more)
+
+
+class ToolNotFoundError(InputError):
+    """There is no tool of that name. Code: tool_unknown."""
+
+
+class ToolValidationError(InputError):
+    """A tool's definition, or the arguments of a call, do not fit. Codes: tool_invalid, tool_arguments_invalid."""
+
+
+def _no_parameters() -> dict[str, Any]:
+    return {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 @dataclass(frozen=True)
-class ToolOutcome(Generic[StateT]):
-    """How a call ended. `result` has at least `status` (SUCCESS, FAILURE, ERROR); `status` also knows DENIED.
+class ToolDefinition:
+    """What a model and the policy are told of a tool. Raises ToolValidationError (tool_invalid).
 
-    `execution` is there when a program ran; `state` is the state for the next call, unchanged by a failure.
+    `parameters` is the JSON Schema (2020-12) of the arguments, an object. `risk` is what a call may do when nothing
+    more is known of it; who says nothing counts as WRITE. `require_human_approval` asks a person each time.
+    `concurrency_key` names the resource that every call uses. `timeout_s` None leaves the limit to the run.
+    `blocking` True gives each call a thread of its own, for code that does not await.
     """
 
-    status: Status
-    result: Mapping[str, Any]
-    state: StateT
-    execution: ExecResult | None = None
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=_no_parameters)
+    risk: ActionRisk = ActionRisk.WRITE
+    require_human_approval: bool = False
+    concurrency_key: str | None = None
+    timeout_s: float | None = None
+    blocking: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise ToolValidationError(
+                "tool_invalid", f"{quoted(str(self.name))} is no name for a tool; use up to 64 of A-Z a-z 0-9 _ -"
+            )
+        if len(self.description) > MAX_DESCRIPTION:
+            raise ToolValidationError(
+                "tool_invalid", f"the description of {self.name} has over {MAX_DESCRIPTION:,} characters"
+            )
+        if not isinstance(self.parameters, Mapping) or self.parameters.get("type", "object") != "object":
+            raise ToolValidationError("tool_invalid", f"the parameters of {self.name} are no JSON Schema of an object")
 
     @property
-    def message(self) -> str:
-        """The result's own message, or ""."""
-        return str(self.result.get("message", ""))
+    def schema(self) -> dict[str, Any]:
+        """The function's schema, nested as chat completions have it."""
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": function}
 
 
-class BaseTool(ABC, Generic[CallT, StateT]):
-    """A tool without a state of its own: the caller keeps it between calls, so that one tool serves many sessions."""
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """One piece of a streaming tool's work: a message, data (JSON values), and how far it is (0 to 1), if known."""
 
-    tool_id: str
+    message: str = ""
+    data: Any = None
+    progress: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool may return instead of a plain value, when there is more to say than that."""
+
+    value: Any = None
+    status: Status = Status.SUCCESS
+    message: str = ""
+    execution: ExecResult | None = None
+    evidence: tuple[Evidence, ...] = ()
+    artifacts: tuple[ArtifactRef, ...] = ()
+
+
+class BaseTool(ABC):
+    """A tool: `definition` says what it is, `execute` does one call. It keeps no state of a run in itself.
+
+    What it may use comes by the ToolContext: files and programs by the sandbox, variables and policy by the session.
+    """
+
+    definition: ToolDefinition
+    workspace: Path | None = None  # the folder of the host that it was made for, if for one
+
+    @property
+    def tool_id(self) -> str:
+        """The name by which plans call it: the definition's."""
+        return self.definition.name
+
+    @property
+    def least_risk(self) -> ActionRisk:
+        """The least risk that any call can have; `assess` says what one call has."""
+        return self.definition.risk
+
+    def assess(self, arguments: Mapping[str, Any], context: AgentContext) -> ActionTraits:
+        """Return what is known of one call before it is done; pure and quick. The arguments fit the schema."""
+        made = self.definition
+        return ActionTraits(made.risk, made.require_human_approval, made.concurrency_key)
 
     @abstractmethod
-    def describe(self) -> str:
-        """Return what the tool does and takes, for people and models."""
+    async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        """Do one call; return a JSON value, a dict with a `status`, or a ToolResult.
 
-    @abstractmethod
-    def initial_state(self, autonomous: bool = False) -> StateT:
-        """Return the state of a session that begins; `autonomous` is the operator's grant."""
-
-    @abstractmethod
-    def validate(self, params: Mapping[str, Any]) -> CallT:
-        """Return the typed call for flat params (without `tool_id`). Raises CallError with every fault."""
-
-    @abstractmethod
-    def lower(self, call: CallT, state: StateT) -> Lowered[StateT]:
-        """Return the call's Commands and next state; pure, so that a plan is judged before a container exists.
-
-        Raises CallError when the state does not allow the call.
+        Raise ToolError (or ValueError) with a message for the model when it fails; the text of anything else stays
+        out of the model's sight. Let CancelledError through.
         """
 
+    async def close(self) -> None:  # noqa: B027 - most tools hold nothing
+        """Let go of what the tool holds; may be called twice."""
+
+
+class StreamingTool(BaseTool):
+    """A tool that tells how far it is: each ToolProgress becomes an event, all of them one result."""
+
     @abstractmethod
-    async def execute(self, call: CallT, state: StateT, sandbox: Sandbox) -> ToolOutcome[StateT]:
-        """Do it. Refusals and failures are outcomes; raises SandboxError when the sandbox itself is broken."""
+    def stream(self, arguments: Mapping[str, Any], context: ToolContext) -> AsyncGenerator[ToolProgress, None]:
+        """Yield the pieces. The result is the data of the last piece that has some, else all messages as text."""
 
-    async def perform(self, params: Mapping[str, Any], state: StateT, sandbox: Sandbox) -> ToolOutcome[StateT]:
-        """Validate and execute: a bad call is an outcome too."""
-        try:
-            call = self.validate(params)
-        except CallError as error:
-            return refusal(error, state)
-        return await self.execute(call, state, sandbox)
-
-    def bind(self, sandbox: Sandbox, state: StateT) -> BoundTool[CallT, StateT]:
-        """Return the tool with a sandbox and a state, for direct use."""
-        return BoundTool(self, sandbox, state)
-
-
-class BoundTool(Generic[CallT, StateT]):
-    """A tool with its sandbox and its state: `execute(**params)` returns the result dict. Calls run one at a time."""
-
-    def __init__(self, tool: BaseTool[CallT, StateT], sandbox: Sandbox, state: StateT) -> None:
-        self.tool = tool
-        self.state = state
-        self._sandbox = sandbox
-        self._turn = anyio.Lock()
-
-    async def execute(self, **params: Any) -> dict[str, Any]:
-        """Do one call (`tool_id` may be among the params) and keep the state. Raises SandboxError only."""
-        params.pop("tool_id", None)
-        async with self._turn:
-            outcome = await self.tool.perform(params, self.state, self._sandbox)
-            self.state = outcome.state
-        return dict(outcome.result)
-
-
-def denial(rule: str, reason: str) -> str:
-    """Return the message for what the policy refused."""
-    return f"denied by policy rule {rule}: {reason}" if rule else f"denied: {reason}"
-
-
-def refusal(error: CallError, state: StateT) -> ToolOutcome[StateT]:
-    """Return the outcome of a call that was refused on the host."""
-    status = Status.DENIED if error.denied else Status.ERROR
-    return ToolOutcome(status, {"status": "ERROR", "message": error.message}, state)
+    async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        """Go through the stream, tell of each piece, and return the result. Raises ToolError for an endless one."""
+        found, value, count = False, None, 0
+        messages: list[str] = []
+        async with aclosing(self.stream(arguments, context)) as pieces:
+            async for piece in pieces:
+                count += 1
+                if count > MAX_CHUNKS:
+                    raise ToolError(f"the tool sent more than {MAX_CHUNKS:,} pieces and was stopped", "tool_endless")
+                if not isinstance(piece, ToolProgress):
+                    raise ToolError("the tool sent something that is no ToolProgress", "tool_result_invalid")
+                await context.progress(piece.message, progress=piece.progress, data=piece.data)
+                if piece.data is not None:
+                    found, value = True, piece.data
+                if piece.message:
+                    messages.append(piece.message)
+        return value if found else "\n".join(messages)

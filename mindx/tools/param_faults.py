@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from mindx.core.plan import did_you_mean
 from mindx.core.quote import quoted
 from mindx.core.strict_json import member_path
-from mindx.tools.base import ParamFault
+from mindx.tools.command_tool import ParamFault
 
 MAX_FAULTS = 20  # of one call
 

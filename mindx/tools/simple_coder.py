@@ -8,31 +8,49 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
 
+from mindx.core.action import ActionRisk
 from mindx.core.observation import Status
 from mindx.core.quote import quoted
 from mindx.errors import DeniedError, FileError
 from mindx.sandbox.base import Sandbox
 from mindx.tools import simple_coder_args as args
-from mindx.tools.base import BaseTool, CallError, Lowered, ParamFault, ToolOutcome, denial, refusal
+from mindx.tools.base import ToolDefinition
+from mindx.tools.command_tool import CallError, CommandTool, Lowered, ParamFault, ToolOutcome, denial, refusal
 from mindx.tools.param_faults import param_faults
+from mindx.tools.simple_coder_definition import coder_definition
 from mindx.tools.simple_coder_lower import CoderSettings, lower_call, unknown_command
 from mindx.tools.simple_coder_state import CoderState, relative
 from mindx.tools.simple_coder_steps import FILE_TROUBLE, Outcome, Step, error, take
 
 LOG = logging.getLogger("tool.SimpleCoder")
+TOOL_ID = "simple_coder"
 
 
-class SimpleCoder(BaseTool[args.Call, CoderState]):
+class SimpleCoder(CommandTool[args.Call, CoderState]):
     """The tool. `settings` are the operator's."""
-
-    tool_id = "simple_coder"
 
     def __init__(self, settings: CoderSettings | None = None) -> None:
         self.settings = settings or CoderSettings()
+
+    @property
+    def tool_id(self) -> str:
+        """The name in plans."""
+        return TOOL_ID
+
+    @cached_property
+    def definition(self) -> ToolDefinition:  # type: ignore[override]
+        """The commands as one function."""
+        return coder_definition(TOOL_ID, self.describe())
+
+    @property
+    def least_risk(self) -> ActionRisk:
+        """Some commands only look."""
+        return ActionRisk.READ_ONLY
 
     def describe(self) -> str:
         """Return the commands with their arguments, one a line."""
@@ -62,8 +80,8 @@ class SimpleCoder(BaseTool[args.Call, CoderState]):
         """Return the call's Commands and next state. Raises CallError."""
         return lower_call(call, state, self.settings)
 
-    async def execute(self, call: args.Call, state: CoderState, sandbox: Sandbox) -> Outcome:
-        """Do it; see BaseTool.execute. A refusal or a failure leaves the state as it was."""
+    async def do(self, call: args.Call, state: CoderState, sandbox: Sandbox) -> Outcome:
+        """Do it; see CommandTool.do. A refusal or a failure leaves the state as it was."""
         try:
             outcome = await take(Step(call, state, self.lower(call, state), sandbox, self.describe))
         except CallError as refused:

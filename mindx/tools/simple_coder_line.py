@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from mindx.tools.base import CallError, ParamFault
+from mindx.tools.command_tool import CallError, ParamFault
 from mindx.tools.simple_coder_args import COMMANDS
 
 _TAKES_THE_REST = {"write": "content", "env_set": "value"}

@@ -26,7 +26,7 @@ from mindx.core.plan import did_you_mean
 from mindx.core.quote import quoted
 from mindx.policy.paths import PathRefused, resolve
 from mindx.tools import simple_coder_args as args
-from mindx.tools.base import CallError, Lowered, ParamFault
+from mindx.tools.command_tool import CallError, Lowered, ParamFault
 from mindx.tools.simple_coder_state import CoderState
 
 MAX_VARIABLES = 256

@@ -14,7 +14,7 @@ from mindx.core.receipt import ExecResult, ExitCause
 from mindx.errors import FileError
 from mindx.sandbox.base import Entry, Sandbox
 from mindx.tools import simple_coder_args as args
-from mindx.tools.base import Lowered, ToolOutcome
+from mindx.tools.command_tool import Lowered, ToolOutcome
 from mindx.tools.send import send
 from mindx.tools.simple_coder_state import CoderState, relative
 

@@ -12,8 +12,10 @@ from mindx.core.plan import EXECUTE_TOOL, Action, ParsedPlan, Plan, sort_faults,
 from mindx.core.quote import quoted
 from mindx.core.strict_json import MAX_FAULTS
 from mindx.core.verdict import Verdict
-from mindx.tools.base import CallError, Lowered
-from mindx.tools.registry import AnyTool, ToolRegistry
+from mindx.tools.base import BaseTool
+from mindx.tools.command_tool import CallError, CommandTool, Lowered
+from mindx.tools.registry import AnyCommandTool, ToolRegistry, plan_arguments
+from mindx.tools.schema import compile_check
 
 Judge = Callable[[Command], Verdict]
 
@@ -110,14 +112,23 @@ class _Walk:
         if tool is None:
             message = f"unknown tool {quoted(tool_id)}"
             self.faults.append(self.parsed.fault(f"{where}.tool_id", message, self.registry.suggest(tool_id)))
-        else:
+        elif isinstance(tool, CommandTool):
             lowered = self.lowered(tool, params, where)
+        else:
+            return self.plain(tool, action, params, where)
         if lowered is None:
             return VettedStep(action.index, action.action_id, action.type, command)
         verdict = self.verdict(lowered, where)
         return VettedStep(action.index, action.action_id, action.type, command, lowered.commands, verdict)
 
-    def lowered(self, tool: AnyTool, params: dict[str, Any], where: str) -> Lowered[Any] | None:
+    def plain(self, tool: BaseTool, action: Action, params: dict[str, Any], where: str) -> VettedStep:
+        """Vet a call of a tool that gives a value: by its schema, as it sends no Command of its own accord."""
+        problem = compile_check(tool.definition)(plan_arguments(tool, params))
+        if problem:
+            self.faults.append(self.parsed.fault(where, problem))
+        return VettedStep(action.index, action.action_id, action.type, str(params["command"]))
+
+    def lowered(self, tool: AnyCommandTool, params: dict[str, Any], where: str) -> Lowered[Any] | None:
         if tool.tool_id not in self.states:
             self.states[tool.tool_id] = tool.initial_state(self.autonomous)
         try:

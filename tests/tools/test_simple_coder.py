@@ -20,7 +20,7 @@ from mindx.policy.load import load_policy
 from mindx.sandbox.driver import Driver
 from mindx.sandbox.fake import FakeSandbox
 from mindx.sandbox.fake_programs import ProgramContext, ProgramEnd
-from mindx.tools.base import BoundTool, CallError, ToolOutcome
+from mindx.tools.command_tool import BoundTool, CallError, ToolOutcome
 from mindx.tools.simple_coder import SimpleCoder
 from mindx.tools.simple_coder_lower import CoderSettings
 from mindx.tools.simple_coder_state import SYSTEM_PATH, CoderState

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from mindx.tools.base import CallError, ParamFault
+from mindx.tools.command_tool import CallError, ParamFault
 from mindx.tools.simple_coder import SimpleCoder
 from mindx.tools.simple_coder_args import COMMANDS, MAX_CONTENT_BYTES, MAX_WORD_BYTES, Call, Ls, Run
 

@@ -18,7 +18,7 @@ from mindx.sandbox.container import ContainerSettings
 from mindx.sandbox.docker import DockerSandbox
 from mindx.sandbox.driver import Driver
 from mindx.sandbox.image import DerivedImage
-from mindx.tools.base import BoundTool
+from mindx.tools.command_tool import BoundTool
 from mindx.tools.simple_coder import SimpleCoder
 from mindx.tools.simple_coder_state import CoderState
 

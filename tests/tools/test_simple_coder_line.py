@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindx.tools.base import CallError
+from mindx.tools.command_tool import CallError
 from mindx.tools.simple_coder import SimpleCoder
 from mindx.tools.simple_coder_line import parse_line
 

@@ -1,0 +1,47 @@
+"""The risk of one Command, as the scheduler and the approval see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from mindx.core.action import ActionRisk
+from mindx.core.command import Command, Exec, MakeDir, Remove, WriteFile
+from mindx.policy.engine import PolicyEngine
+from mindx.policy.load import load_policy
+from mindx.policy.risk import Risk
+
+# Programs that a person is asked about whatever the operator's rules say (seed S4's own list).
+ALWAYS_DANGEROUS = frozenset({"chmod", "chown", "dd", "kill", "mkfs", "mount", "rm", "shutdown", "sudo"})
+_RISKS = {
+    Risk.READ_ONLY: ActionRisk.READ_ONLY,
+    Risk.WRITE: ActionRisk.WRITE,
+    Risk.DANGEROUS: ActionRisk.DANGEROUS,
+}
+
+
+@lru_cache(maxsize=1)
+def ordinary_engine() -> PolicyEngine:
+    """Return the engine of the preset `default`, for where the operator named no policy."""
+    return PolicyEngine(load_policy().policy, autonomous=False)
+
+
+def command_risk(command: Command, engine: PolicyEngine | None = None) -> ActionRisk:
+    """Return what a Command may do; `engine` None takes the preset `default`.
+
+    A program that runs code (python3, pytest, make) is dangerous by its nature. Where a rule of the operator's policy
+    allows this very command it counts as WRITE, for the operator has decided and the container is the boundary (see
+    docs/decisions/0003). What no rule allows stays dangerous, and so do the programs of ALWAYS_DANGEROUS.
+    """
+    if not isinstance(command, Exec):
+        return ActionRisk.WRITE if isinstance(command, (WriteFile, MakeDir, Remove)) else ActionRisk.READ_ONLY
+    found = (engine or ordinary_engine()).explain(command)
+    if any(_always(step.argv) for step in found.steps):
+        return ActionRisk.DANGEROUS
+    risk = _RISKS[found.risk]
+    return ActionRisk.WRITE if risk is ActionRisk.DANGEROUS and found.verdict.allowed else risk
+
+
+def _always(argv: Sequence[str]) -> bool:
+    program = argv[0].rsplit("/", 1)[-1] if argv else ""
+    return program in ALWAYS_DANGEROUS or program.startswith("mkfs.")
