@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -30,7 +31,8 @@ def mindx(state: Path, *words: str, stdin: str = "") -> subprocess.CompletedProc
 
 
 def _own_terminal() -> None:
-    """Make standard input the terminal that controls the process, so that Ctrl-C is a signal."""
+    """Make standard input the terminal that controls the process, so that Ctrl-C is a signal, and not ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests in a shell's background inherit that it is
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
