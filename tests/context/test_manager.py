@@ -167,7 +167,7 @@ def test_pressure_rises_and_compaction_happens_once(make_context):
     context = make_context()
     manager = begun(context, ContextConfig(max_tokens=2000, reserve_tokens=0, margin_tokens=0))
     told = []
-    for _ in range(14):
+    for _ in range(20):
         look(manager, context, "x" * 500)
         view = compiled(manager, context)
         told.append((view.pressure, view.packed["decision"], view.epoch))
@@ -178,6 +178,25 @@ def test_pressure_rises_and_compaction_happens_once(make_context):
     assert [item[1] for item in told].count("compacted") == 1
     assert {item[2] for item in told[:first]} == {0}
     assert told[first + 1][2] == 1  # the epoch stays while what is left out stays
+    assert (ContextPressure.CRITICAL, "kept", 1) in told[first + 1 :]  # and full is no reason to rewrite it again
+    assert any(decision == "forced" and epoch == 2 for _, decision, epoch in told)  # but that it would not fit is
+
+
+def test_the_oldest_go_first_and_a_note_says_so(make_context):
+    context = make_context(history=(ChatMessage.user("h" * 400), ChatMessage.assistant("i" * 400)))
+    manager = begun(context, ContextConfig(system_prompt="rules", max_tokens=2000, reserve_tokens=0, margin_tokens=0))
+    while not context.store.state.dropped:
+        look(manager, context, "x" * 500)
+        view = compiled(manager, context)
+    gone = context.store.state.dropped
+    left = [record.record_id for record in context.store if record.group_id not in gone and not record.pinned]
+    assert max(record.record_id for record in context.store if record.group_id in gone) < min(left[1:])
+    assert [message.text for message in view.messages[:3]] == [
+        "rules",
+        f"[{len(gone)} earlier parts of this conversation are left out here, for they no longer fit.]",
+        "do it",
+    ]
+    assert view.tokens <= 0.60 * 2000
 
 
 def test_what_packing_decided_is_told(make_context):
@@ -216,7 +235,7 @@ def test_schemas_given_as_a_list_are_measured_anew(make_context):
 
 
 def test_what_cannot_be_left_out_and_does_not_fit_is_an_error(make_context):
-    context = make_context("x" * 8000)
+    context = make_context("x" * 3700)
     manager = begun(context, ContextConfig(max_tokens=1000, reserve_tokens=100, margin_tokens=0))
     with pytest.raises(ContextOverflowError) as caught:
         compiled(manager, context)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import openai
 import pytest
 
+import mindx
 from mindx.errors import ProviderError
 from mindx.providers.failures import BY_BODY, BY_CLASS, BY_STATUS, FAILURES, failure_code, provider_error, status_code
 from mindx.providers.retry import RETRIED
@@ -65,3 +71,32 @@ def test_a_fault_of_our_own_is_no_failure_of_the_provider():
     assert failure_code(KeyError("x")) is None
     assert failure_code(AttributeError("x")) is None
     assert failure_code(ValueError("x")) is None
+
+
+def test_the_documentation_lists_every_failure():
+    text = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
+    for kind in FAILURES.values():
+        assert f"| `{kind.code}` | {kind.advice} |" in text
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(FAILURES)
+
+
+def test_only_two_modules_import_the_sdk_and_its_http_client():
+    imports = re.compile(r"^\s*(import|from) (openai|httpx2)\b", re.MULTILINE)
+    modules = Path(mindx.__file__).parent.rglob("*.py")
+    assert {path.name for path in modules if imports.search(path.read_text())} == {
+        "openai_client.py",
+        "capped_stream.py",
+    }
+
+
+WITHOUT_SDK = """
+import sys
+sys.modules["openai"] = sys.modules["httpx2"] = None
+import mindx.providers.openai, mindx
+mindx.ProviderReasoner(mindx.ScriptedProvider())
+"""
+
+
+def test_everything_imports_without_the_sdk():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_SDK], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
