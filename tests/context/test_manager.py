@@ -15,8 +15,7 @@ from mindx.core.message import ChatMessage, ImagePart, Role, ToolCall
 from mindx.core.observation import Observation, ObservationBatch, Status
 from mindx.errors import ContextOverflowError, InputError
 from mindx.runtime.context.manager import ContextManager
-from mindx.runtime.context.models import ContextConfig, RecordKind
-from mindx.runtime.context.store import NO_RESULT
+from mindx.runtime.context.models import NO_RESULT, ContextConfig, RecordKind
 
 TOOL = {"name": "look", "description": "look", "parameters": {"type": "object", "properties": {}}}
 PIXEL = "data:image/png;base64,iVBORw0KGgo="

@@ -13,7 +13,7 @@ from mindx.core.observation import ObservationBatch
 from mindx.runtime.context.estimate import Estimator, canonical
 from mindx.runtime.context.models import ContextConfig, ContextPackResult, ContextScope, RecordKind
 from mindx.runtime.context.packer import CacheAwarePacker
-from mindx.runtime.context.store import ContextStore, messages_of
+from mindx.runtime.context.store import ContextStore
 from mindx.runtime.context.texts import (
     SEE_FIRST,
     capped,
@@ -77,7 +77,7 @@ class ContextManager:
         prefix: list[ChatMessage] = []
         messages: list[ChatMessage] = []
         for bundle in result.bundles:
-            (prefix if bundle.records[0].stable_prefix else messages).extend(messages_of(bundle))
+            (prefix if bundle.records[0].stable_prefix else messages).extend(bundle.messages)
         fingerprint = self._fingerprint(prefix, tool_text)
         if result.dropped:
             prefix.append(ChatMessage.user(left_out_note(len(result.dropped))))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from mindx.core.agent_context import ContextPressure
-from mindx.core.message import ChatMessage
+from mindx.core.message import ChatMessage, Role
 from mindx.errors import ContextOverflowError, InputError
 
+NO_RESULT = "The outcome of this call is not known."
+
 __all__ = [
+    "NO_RESULT",
     "ContextBundle",
     "ContextConfig",
     "ContextOverflowError",
@@ -105,28 +109,58 @@ class ContextRecord:
     pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ContextBundle:
-    """Records that stay together: a message by itself, or a model's calls with every result."""
+    """Records that stay together: a message by itself, or a model's calls with every result.
+
+    Most bundles of a run are looked at in every step and never change again: what is computed is kept.
+    """
 
     group_id: str
     records: tuple[ContextRecord, ...]
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         """The estimate for all of it."""
         return sum(record.tokens for record in self.records)
 
-    @property
+    @cached_property
     def pinned(self) -> bool:
         """True when it is never left out."""
         return any(record.pinned or record.stable_prefix for record in self.records)
 
-    @property
+    @cached_property
+    def messages(self) -> tuple[ChatMessage, ...]:
+        """What a provider is sent of it."""
+        return _as_sent(self.records)
+
+    @cached_property
     def rank(self) -> tuple[int, float, int]:
         """The order in which bundles are left out: the least first."""
         first = self.records[0]
         return max(r.priority for r in self.records), max(r.salience for r in self.records), first.record_id
+
+
+def _as_sent(records: tuple[ContextRecord, ...]) -> tuple[ChatMessage, ...]:
+    """Return a bundle's messages as a provider takes them: each call followed by its one answer, images last.
+
+    A call that was never answered gets an answer that says so; an answer without a call is left out.
+    """
+    head: list[ChatMessage] = []
+    answers: dict[str, ChatMessage] = {}
+    rest: list[ChatMessage] = []
+    called = {call.call_id: call.name for record in records for call in record.message.tool_calls}
+    for record in records:
+        message = record.message
+        if message.role is Role.TOOL:
+            if message.tool_call_id in called:
+                answers.setdefault(message.tool_call_id, message)
+        elif answers or (head and head[-1].tool_calls):
+            rest.append(message)
+        else:
+            head.append(message)
+    paired = [answers.get(call_id) or ChatMessage.tool(call_id, NO_RESULT, name) for call_id, name in called.items()]
+    return (*head, *paired, *rest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mindx.core.message import ChatMessage, Role
+from mindx.core.message import ChatMessage
 from mindx.runtime.context.models import ContextBundle, ContextRecord, ContextScope, RecordKind
-
-NO_RESULT = "The outcome of this call is not known."
 
 
 @dataclass(slots=True)
@@ -28,7 +26,7 @@ class ContextStore:
     def __init__(self) -> None:
         self.state = PackState()
         self._records: list[ContextRecord] = []
-        self._groups: dict[str, list[ContextRecord]] = {}
+        self._bundles: dict[str, ContextBundle] = {}
 
     def append(
         self,
@@ -48,7 +46,8 @@ class ContextStore:
         group = group_id or f"record:{number}"
         record = ContextRecord(number, kind, message, tokens, group, scope, priority, salience, stable_prefix, pinned)
         self._records.append(record)
-        self._groups.setdefault(group, []).append(record)
+        known = self._bundles.get(group)
+        self._bundles[group] = ContextBundle(group, (*(known.records if known else ()), record))
         return record
 
     def __len__(self) -> int:
@@ -65,28 +64,6 @@ class ContextStore:
     @property
     def bundles(self) -> tuple[ContextBundle, ...]:
         """All bundles: the stable prefix first, the rest in the order in which they began."""
-        groups = [ContextBundle(name, tuple(records)) for name, records in self._groups.items()]
-        prefix = [bundle for bundle in groups if bundle.records[0].stable_prefix]
-        return (*prefix, *(bundle for bundle in groups if not bundle.records[0].stable_prefix))
-
-
-def messages_of(bundle: ContextBundle) -> list[ChatMessage]:
-    """Return a bundle's messages as a provider takes them: each call followed by its one answer, images last.
-
-    A call that was never answered gets an answer that says so; an answer without a call is left out.
-    """
-    head: list[ChatMessage] = []
-    answers: dict[str, ChatMessage] = {}
-    rest: list[ChatMessage] = []
-    called = {call.call_id: call.name for record in bundle.records for call in record.message.tool_calls}
-    for record in bundle.records:
-        message = record.message
-        if message.role is Role.TOOL:
-            if message.tool_call_id in called:
-                answers.setdefault(message.tool_call_id, message)
-        elif answers or (head and head[-1].tool_calls):
-            rest.append(message)
-        else:
-            head.append(message)
-    paired = [answers.get(call_id) or ChatMessage.tool(call_id, NO_RESULT, name) for call_id, name in called.items()]
-    return [*head, *paired, *rest]
+        bundles = self._bundles.values()
+        prefix = [bundle for bundle in bundles if bundle.records[0].stable_prefix]
+        return (*prefix, *(bundle for bundle in bundles if not bundle.records[0].stable_prefix))
