@@ -32,7 +32,10 @@ def command(policy: str | None, as_json: bool) -> None:
         mark = "ok  " if finding.passed else "FAIL"
         click.echo(escape_line(f"{mark} {finding.probe_id:<15} {finding.promise}: {finding.happened}"))
 
-    found = asyncio.run(verify(container_settings(loaded), None if as_json else tell))
+    def progress(line: str) -> None:
+        click.echo(escape_line(line), err=True)
+
+    found = asyncio.run(verify(container_settings(loaded), None if as_json else tell, progress=progress))
     failed = [finding.probe_id for finding in found.findings if not finding.passed]
     if as_json:
         document = {

@@ -45,14 +45,15 @@ class Probe:
 class Stage:
     """What the probes of one run share: settings and a started sandbox; a lost one is replaced by a new one."""
 
-    def __init__(self, settings: ContainerSettings) -> None:
+    def __init__(self, settings: ContainerSettings, progress: Callable[[str], None] | None = None) -> None:
         self.settings = settings
+        self._progress = progress
         self._sandbox: ExaminedSandbox | None = None
 
     async def sandbox(self) -> ExaminedSandbox:
         """Return the started sandbox. Raises what a start raises."""
         if self._sandbox is None:
-            self._sandbox = ExaminedSandbox(self.settings)
+            self._sandbox = ExaminedSandbox(self.settings, self._progress)
             await self._sandbox.start()
         return self._sandbox
 

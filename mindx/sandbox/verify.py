@@ -30,18 +30,22 @@ class Verification:
 
 
 async def verify(
-    settings: ContainerSettings, on_finding: Callable[[Finding], None] | None = None, within_s: float = WITHIN_S
+    settings: ContainerSettings,
+    on_finding: Callable[[Finding], None] | None = None,
+    within_s: float = WITHIN_S,
+    progress: Callable[[str], None] | None = None,
 ) -> Verification:
     """Try to break every promise on this engine. A probe that has no time left has failed.
 
-    Raises EngineError or ImageError when there is no container to be had at all.
+    `progress` is told of an image that has to be built first, whose time does not count. Raises EngineError or
+    ImageError when there is no container to be had at all.
     """
     tell = on_finding or (lambda finding: None)
-    began = time.monotonic()
-    stage = Stage(settings)
+    stage = Stage(settings, progress)
     findings: list[Finding] = []
     try:
         await _first_start(stage)
+        began = time.monotonic()
         for probe in ALL:
             finding = await _within(probe, stage, began + within_s - time.monotonic())
             findings.append(finding)
