@@ -44,7 +44,12 @@ class ToolExecutor:
         if tool is None:
             return ActionTraits(problem=self._unknown(request))
         problem = self._problem(tool, request)
-        return ActionTraits(problem=problem) if problem else tool.assess(request.arguments, context)
+        if problem:
+            return ActionTraits(problem=problem)
+        try:
+            return tool.assess(request.arguments, context)
+        except MindxError as error:
+            return ActionTraits(problem=error.message)
 
     async def execute(self, request: ActionRequest, context: AgentContext) -> Observation:
         """Do one call. Raises SandboxError when the sandbox broke, and CancelledError when the caller gave up."""
@@ -66,14 +71,14 @@ class ToolExecutor:
             return Observation(request.action_id, Status.DENIED, text, _error_result(text), error_info=info)
         except MindxError as error:
             details = {**error.details, "code": error.code}
-            return failure(request, error.message, recoverable=error.recoverable, details=details)
+            return failure(request, error.message, details)
         except ValueError as error:
-            return failure(request, str(error) or "a value is not usable", details={"code": "ValueError"})
+            return failure(request, str(error) or "a value is not usable", {"code": "ValueError"})
         except Exception as error:  # noqa: BLE001 - a tool's mistake ends its own call alone
             # The text may hold what no model should see (a path of this machine, a key): only the kind is told.
             _LOG.exception("the tool %s failed in %s", tool.tool_id, request.action_id)
             kind = type(error).__name__
-            return failure(request, f"the tool {tool.tool_id} failed ({kind})", details={"code": kind})
+            return failure(request, f"the tool {tool.tool_id} failed ({kind})", {"code": kind})
 
     async def close(self) -> None:
         """Close all tools. Raises the first failure, when all are closed."""
@@ -147,15 +152,11 @@ class ExitedError(Exception):
 def failure(
     request: ActionRequest,
     message: str,
-    *,
-    recoverable: bool = True,
     details: Mapping[str, Any] | None = None,
 ) -> Observation:
     """Return the Observation of a call that gave no result."""
     text = plain_text(message)[:MAX_MESSAGE]
-    info = AgentError(
-        ErrorCode.ACTION_EXECUTION_FAILED, text, ErrorPhase.ACTION_EXECUTION, recoverable, dict(details or {})
-    )
+    info = AgentError(ErrorCode.ACTION_EXECUTION_FAILED, text, ErrorPhase.ACTION_EXECUTION, True, dict(details or {}))
     return Observation(request.action_id, Status.ERROR, text, _error_result(text), error_info=info)
 
 
