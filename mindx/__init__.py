@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from mindx.runtime.heartbeat import Heartbeat
     from mindx.runtime.limits import RunTimeoutError, StepTimeoutError
     from mindx.runtime.loop import LoopParts, ReActLoop
+    from mindx.runtime.model_actions import ModelActionExecutor
     from mindx.runtime.plan_run import PlanRun
     from mindx.runtime.policy_engine import DefaultPolicyEngine
     from mindx.runtime.provider_reasoner import ProviderReasoner
@@ -190,6 +191,7 @@ _HOMES = {
     "LocalConversationStore": "mindx.runtime.conversation",
     "LoopParts": "mindx.runtime.loop",
     "MindxError": "mindx.errors",
+    "ModelActionExecutor": "mindx.runtime.model_actions",
     "ModelCapabilityRequest": "mindx.providers.base",
     "ModelRequest": "mindx.providers.base",
     "Observation": "mindx.core.observation",
@@ -321,6 +323,7 @@ __all__ = [
     "LocalConversationStore",
     "LoopParts",
     "MindxError",
+    "ModelActionExecutor",
     "ModelCapabilityRequest",
     "ModelRequest",
     "Observation",
