@@ -131,7 +131,7 @@ class AgentRun:
     ) -> AgentResult:
         context = self.context
         unknown = tuple(UnknownAction.of(step.request) for step in self.loop.steps if effect_unknown(step))
-        task_state = progress(context.task_state, self.loop.steps, unknown)
+        task_state = progress(context.task_state, context.run_id, self.loop.steps, unknown)
         evidence, refs = tuple(context.evidence.values()), tuple(context.artifact_refs.values())
         checkpoint = None
         if boundary is not None:

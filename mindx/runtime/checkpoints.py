@@ -91,8 +91,16 @@ def effect_unknown(step: Step) -> bool:
     return error.details.get("began", True) is True
 
 
-def progress(before: TaskState, steps: Sequence[Step], unknown: Sequence[UnknownAction]) -> TaskState:
-    """Return the task's state after these steps: the same steps always give the same state."""
+def progress(before: TaskState, run_id: str, steps: Sequence[Step], unknown: Sequence[UnknownAction]) -> TaskState:
+    """Return the task's state after these steps: the same steps always give the same state.
+
+    An id that an earlier run of the task has used is told as `<run_id>:<action_id>`.
+    """
+    used = {*before.completed_action_ids, *before.unknown_action_ids}
+
+    def told(action_id: str) -> str:
+        return f"{run_id}:{action_id}" if action_id in used else action_id
+
     done = [step for step in steps if step.observation.ok]
     not_done = [step for step in steps if not step.observation.ok and not effect_unknown(step)]
     parts = [f"{len(done)} actions succeeded{_names(done)}"]
@@ -107,8 +115,8 @@ def progress(before: TaskState, steps: Sequence[Step], unknown: Sequence[Unknown
         following = "First look at what the actions of unknown effect have done, then go on with what is missing."
     return dataclasses.replace(
         before,
-        completed_action_ids=(*before.completed_action_ids, *(step.request.action_id for step in done)),
-        unknown_action_ids=(*before.unknown_action_ids, *(item.action_id for item in unknown)),
+        completed_action_ids=(*before.completed_action_ids, *(told(step.request.action_id) for step in done)),
+        unknown_action_ids=(*before.unknown_action_ids, *(told(item.action_id) for item in unknown)),
         progress_summary="; ".join(parts) + ".",
         next_step=following,
     )

@@ -224,7 +224,7 @@ class _Reading:
                 return None
             return Continuation(self.checkpoint, self.state, evidence, refs, self.artifacts, self.unknown)
         unknown = tuple(action for action, _ in self.started.values())
-        state = progress(self.state, self.steps, unknown)
+        state = progress(self.state, self.run_id, self.steps, unknown)
         boundary = ExecutionBoundary(BoundaryScope.RUN, BoundaryReason.INTERRUPTED)
         checkpoint = checkpoint_of(self.run_id, state, self.batches, boundary, evidence, refs, "")
         return Continuation(checkpoint, state, evidence, refs, self.artifacts, unknown)
