@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from mindx.sandbox.image_records import BaseImage
 
 IMAGES = Path(__file__).parent / "images"
 Sabotage = Callable[[dict[str, Any]], None]
-Refused = Callable[..., Any]
 
 
 @pytest.fixture
@@ -81,13 +79,3 @@ async def attested(settings: ContainerSettings | None = None) -> Attestation:
     async with DockerSandbox(settings) as sandbox:
         assert sandbox.attestation is not None
         return sandbox.attestation
-
-
-@pytest.fixture(scope="module")
-def canaries() -> Iterator[dict[str, str]]:
-    """Secrets in this process's own environment, as a developer's shell has them."""
-    values = {name: f"canary-{os.urandom(8).hex()}" for name in ("AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY")}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in values.items():
-            patch.setenv(name, value)
-        yield values

@@ -13,7 +13,7 @@ pip install --quiet --no-index --disable-pip-version-check ./sample-1.0-py3-none
 python -c 'import sample; assert sample.answer == 42'
 
 step pytest
-python -m pytest -q -p no:cacheprovider test_inside.py
+python -m pytest -q -p no:cacheprovider inside.py
 
 step git
 git init --quiet --initial-branch=main repo

@@ -1,4 +1,4 @@
-"""The tests that the workload's own pytest runs in the container."""
+"""The tests that the workload's own pytest runs in the container; not collected on the host."""
 
 import asyncio
 import concurrent.futures
