@@ -1,11 +1,11 @@
-"""The data that travels with mindx: policies/ and sandbox_images/."""
+"""The data that travels with mindx: policies/, sandbox_images/ and the scripts that set up an engine."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal
 
-DataKind = Literal["policies", "sandbox_images"]
+DataKind = Literal["policies", "sandbox_images", "scripts"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

@@ -22,9 +22,9 @@ from mindx.sandbox.mmdebstrap import build_tar, read_packages
 
 REPOSITORY = "mindx-base"
 # Part of what decides whether an image is still good: raise it when this module builds something else.
-RECIPE = "2"
-_LABEL_NAME = "mindx.image"
-_LABEL_DEFINITION = "mindx.definition"
+RECIPE = "3"
+LABEL_NAME = "mindx.image"
+LABEL_DEFINITION = "mindx.definition"
 _LABEL_DISTRIBUTION = "mindx.distribution"
 _LABEL_CERTIFICATES = "mindx.host-certificates"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -81,6 +81,16 @@ def _recorded(client: docker.DockerClient, name: str, digest: str) -> BaseImage 
     return None
 
 
+def definition_digest(name: str) -> str:
+    """Return the digest of today's definition of an image. Raises ImageError."""
+    return _definition(name)[1]
+
+
+def reference_of(name: str) -> str:
+    """Return the name and tag under which the engine has today's image. Raises ImageError."""
+    return _reference(name, definition_digest(name))
+
+
 def _definition(name: str) -> tuple[ImageDefinition, str]:
     definition, digest = read_definition(name)
     return definition, f"{RECIPE}-{digest}"
@@ -105,7 +115,7 @@ def _adopt(client: docker.DockerClient, name: str, digest: str) -> BaseImage | N
     if found is None:
         return None
     labels = found["Config"].get("Labels") or {}
-    if labels.get(_LABEL_NAME) != name or labels.get(_LABEL_DEFINITION) != digest:
+    if labels.get(LABEL_NAME) != name or labels.get(LABEL_DEFINITION) != digest:
         return None
     count = labels.get(_LABEL_CERTIFICATES, "")
     image = BaseImage(
@@ -147,11 +157,18 @@ def _build(
             with open(tar_path, "rb") as tar:
                 packages = read_packages(tar)
             progress("importing the image into the engine")
+            built_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
             labels = {
-                _LABEL_NAME: name,
-                _LABEL_DEFINITION: digest,
+                LABEL_NAME: name,
+                LABEL_DEFINITION: digest,
                 _LABEL_DISTRIBUTION: distribution.name,
                 _LABEL_CERTIFICATES: str(len(certificates)),
+                # The annotations of the OCI image specification.
+                "org.opencontainers.image.title": f"{REPOSITORY}-{name}",
+                "org.opencontainers.image.description": definition.description,
+                "org.opencontainers.image.created": built_at,
+                "org.opencontainers.image.version": digest,
+                "org.opencontainers.image.base.name": distribution.name,
             }
             image_id = _import(client, tar_path, _reference(name, digest), labels)
     except OSError as error:
@@ -161,7 +178,7 @@ def _build(
         image_id=image_id,
         definition_sha256=digest,
         distribution=distribution.name,
-        built_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        built_at=built_at,
         host_certificates=len(certificates),
         packages=packages,
     )

@@ -1,0 +1,185 @@
+"""`mindx image`: the images that sessions start from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mindx.cli.escape import escape_line
+from mindx.cli.options import json_option
+from mindx.cli.render import note, print_json
+from mindx.core.run import SCHEMA_VERSION, render_json
+from mindx.errors import InputError
+
+if TYPE_CHECKING:
+    import docker
+
+    from mindx.sandbox.image_records import BaseImage
+
+
+@contextmanager
+def _engine() -> Iterator[docker.DockerClient]:
+    from mindx.sandbox.engine import connect
+
+    client = connect()
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@click.group(
+    name="image",
+    epilog="\b\nExamples:\n  mindx image list\n  mindx image build python\n  mindx image export python python.tar",
+)
+def command() -> None:
+    """Build, list, move and remove the images that sessions start from."""
+
+
+@command.command(name="list", epilog="\b\nExample:\n  mindx image list --json | jq '.images[].name'")
+@json_option
+def list_images(as_json: bool) -> None:
+    """List the images that mindx can build, and those that this engine has."""
+    from mindx.sandbox.image_catalog import list_images as rows_of
+
+    with _engine() as client:
+        rows = rows_of(client)
+    if as_json:
+        images = [dataclasses.asdict(row) for row in rows]
+        print_json(render_json({"schema_version": SCHEMA_VERSION, "images": images}))
+        return
+    for row in rows:
+        size = f"{row.size_bytes / 1e6:5.0f} MB" if row.image_id else "        "
+        line = f"{row.name:<10} {row.state:<8} {row.image_id[7:19]:<12} {size}  {row.description}"
+        click.echo(escape_line(line))
+
+
+@command.command(name="show", epilog="\b\nExamples:\n  mindx image show python\n  mindx image show python --sbom")
+@click.argument("name")
+@click.option("--sbom", is_flag=True, help="Print the packages as CycloneDX JSON.")
+@json_option
+def show_image(name: str, sbom: bool, as_json: bool) -> None:
+    """Show one image: where it came from, its labels and its packages."""
+    from mindx.sandbox.bill_of_materials import bill_of_materials
+    from mindx.sandbox.image_catalog import show_image as find
+
+    with _engine() as client:
+        row, record = find(client, name)
+    if sbom:
+        print_json(render_json(bill_of_materials(record)))
+        return
+    if as_json:
+        print_json(render_json(_document(record, row.labels or {})))
+        return
+    click.echo(escape_line(f"{record.name}: {row.description}"))
+    for key, value in (
+        ("id", record.image_id),
+        ("from", record.distribution),
+        ("built", record.built_at),
+        ("size", f"{row.size_bytes / 1e6:.0f} MB"),
+        ("certificates of this host in it", str(record.host_certificates)),
+        ("images for sessions made of it", str(row.sessions)),
+        ("packages", str(len(record.packages))),
+    ):
+        click.echo(escape_line(f"  {key}: {value}"))
+    for package in record.packages:
+        click.echo(escape_line(f"    {package.name} {package.version}"))
+
+
+@command.command(name="build", epilog="\b\nExamples:\n  mindx image build python\n  mindx image build python --anew")
+@click.argument("name", default="python")
+@click.option("--anew", is_flag=True, help="Build it again, with the packages of today.")
+@json_option
+def build_image(name: str, anew: bool, as_json: bool) -> None:
+    """Build an image from the packages of this machine's distribution (Debian or Ubuntu), if it is not there yet."""
+    from mindx.sandbox.base_image import ensure_base, rebuild_base
+    from mindx.sandbox.image import ensure_derived
+
+    with _engine() as client:
+        record = (rebuild_base if anew else ensure_base)(client, name, note)
+        ensure_derived(client, record.image_id, note)
+    if as_json:
+        print_json(render_json(_document(record)))
+    else:
+        click.echo(escape_line(f"{name} is there: {record.image_id}, {len(record.packages)} packages"))
+
+
+@command.command(
+    name="remove",
+    epilog="\b\nExamples:\n  mindx image remove --old\n  mindx image remove python  # the next run builds it",
+)
+@click.argument("name", required=False)
+@click.option("--old", is_flag=True, help="Remove what only an older mindx used.")
+@json_option
+def remove_image(name: str | None, old: bool, as_json: bool) -> None:
+    """Remove an image and all that was made of it. What a container uses is kept."""
+    from mindx.sandbox.image_catalog import remove_images
+
+    if (name is None) is not old:
+        raise click.UsageError("name an image, or give --old")
+    with _engine() as client:
+        removed = remove_images(client, name)
+    if as_json:
+        print_json(render_json({"schema_version": SCHEMA_VERSION, "removed": removed}))
+        return
+    for image_id in removed:
+        click.echo(escape_line(f"removed {image_id}"))
+    if not removed:
+        click.echo("nothing to remove")
+
+
+@command.command(name="export", epilog="\b\nExample:\n  mindx image export python python.tar")
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path))
+@json_option
+def export_image(name: str, file: Path, as_json: bool) -> None:
+    """Write an image to FILE, with its digest and its list of packages, for another machine."""
+    from mindx.sandbox.image_archive import export_image as write
+
+    with _engine() as client:
+        manifest = write(client, name, file, note)
+    if manifest.image.host_certificates:
+        note(f"it holds {manifest.image.host_certificates} certificates of this host: do not hand it to strangers")
+    if as_json:
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "file": str(file),
+            "sha256": manifest.sha256,
+            "size": manifest.size,
+            "image": _document(manifest.image),
+        }
+        print_json(render_json(document))
+    else:
+        click.echo(escape_line(f"{file}: {name}, {manifest.size / 1e6:.0f} MB, sha256 {manifest.sha256}"))
+
+
+@command.command(name="import", epilog="\b\nExample:\n  mindx image import python.tar")
+@click.argument("file", type=click.Path(path_type=Path))
+@json_option
+def import_image(file: Path, as_json: bool) -> None:
+    """Load an image that `mindx image export` wrote, after its digest was compared.
+
+    An image is as trusted as whoever made the file: its programs are what your plans run.
+    """
+    from mindx.sandbox.image import ensure_derived
+    from mindx.sandbox.image_archive import import_image as read
+
+    if not file.is_file():
+        raise InputError("image_file_unreadable", f"{file} is no file; `mindx image export` writes one")
+    with _engine() as client:
+        record = read(client, file, note)
+        ensure_derived(client, record.image_id, note)
+    if as_json:
+        print_json(render_json(_document(record)))
+    else:
+        click.echo(escape_line(f"{record.name} is there: {record.image_id}"))
+
+
+def _document(record: BaseImage, labels: Any = None) -> dict[str, Any]:
+    document = {"schema_version": SCHEMA_VERSION, **record.model_dump(mode="json")}
+    return document if labels is None else {**document, "labels": dict(labels)}
