@@ -68,6 +68,10 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure("copy_in", "copy", "copy in 2,000 files of 4 KiB / `cp -r`", "session_copy_in", "native_cp", 4.0),
     Figure("judge", "judge", "one judgement by 200 rules / native `true`", "judge_200_rules", "judge_native_true", 0.3),
+    Figure("agent_step", "agent", "one ReAct step, traced / native `true`", "agent_step", "agent_native_true", 7.8),
+    Figure(
+        "agent_sessions", "agent", "a step of 100 sessions / `true`", "agent_step_of_100", "agent_native_true", 23.0
+    ),
 )
 
 

@@ -254,6 +254,24 @@ async def probe_judge(bench: Bench) -> None:
     await interleave(bench.samples, both, bench.rounds(100), warm_up=5)
 
 
+async def probe_agent(bench: Bench) -> None:
+    """A step of the loop with a model that answers at once and a sandbox in memory, alone and in 100 sessions."""
+    from scripts.bench.agent_probe import SESSIONS, seconds_per_step
+
+    folder = bench.folder / "agent-traces"
+
+    async def alone() -> None:
+        bench.samples.add("agent_step", await seconds_per_step(folder, 1))
+
+    async def many() -> None:
+        bench.samples.add("agent_step_of_100", await seconds_per_step(folder, SESSIONS))
+
+    both = [repeat(alone, 1), repeat(bench.native("agent_native_true", "true"), BLOCK)]
+    await interleave(bench.samples, both, bench.rounds(40), warm_up=2)
+    for _ in range(3):
+        await many()
+
+
 def many_rules(count: int) -> bytes:
     """Return a policy with `count` rules for git, none quick to tell from another by the program alone."""
     rules = [
@@ -272,4 +290,5 @@ PROBES: dict[str, Callable[[Bench], Awaitable[None]]] = {
     "memory": probe_memory,
     "copy": probe_copy,
     "judge": probe_judge,
+    "agent": probe_agent,
 }
