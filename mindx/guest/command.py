@@ -39,11 +39,17 @@ class RunningCommand:
         self.deadline_ns = self.began_ns + request.deadline_ms * 1_000_000 if request.deadline_ms else NEVER
         self.status: int | None = None
         self.cause: int | None = None
+        self.kills_before = 0  # of the watchdog
         self.killed_early: list[int] = []  # what the watchdog killed at the deadline, before this loop could
         self.before = before
         self.cpu_s = 0.0
         self.max_rss_kib = 0
         self.pidfd = open_pidfd(spawned.pid)
+
+    @property
+    def was_killed(self) -> bool:
+        """True when the program ended by SIGKILL."""
+        return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == 9
 
     def account(self, usage: object) -> None:
         """Add the use of one reaped process and of what it waited for."""

@@ -85,7 +85,7 @@ class Crew:
         if request.slot in self.commands:
             self.connection.send(wire.FAILED, request_id, wire.pack_failure(errno.EBUSY, b"a command runs already"))
             return
-        before, began_ns = facts.before(), time.monotonic_ns()
+        before, began_ns, kills = facts.before(), time.monotonic_ns(), self.watch.kills()
         try:
             spawned = self.spawner.spawn(
                 request.slot, request.argv, request.cwd, request.env, request.executable, request.has_stdin
@@ -101,6 +101,7 @@ class Crew:
             self._fail_spawn(request_id, errno.EINVAL, str(error))
             return
         command = RunningCommand(request_id, request, spawned, began_ns, before)
+        command.kills_before = kills
         self.commands[request.slot] = command
         for stream in command.streams:
             self.by_handle[stream.handle] = command
@@ -278,7 +279,11 @@ class Crew:
             tail = stream.tail()
             for at in range(0, len(tail), wire.CHUNK):
                 self.connection.send(wire.TAIL, command.request_id, tail[at : at + wire.CHUNK], stream.number)
-        self.connection.send(wire.EXITED, command.request_id, command.record(killed, facts.count()).pack())
+        if command.cause is None and command.was_killed and self.watch.kills() != command.kills_before:
+            # It was in the way when PID 1 had to be freed: no end of its own, and nobody's signal.
+            self._fail_spawn(command.request_id, errno.EINTR, "it was killed to free the container's first process")
+        else:
+            self.connection.send(wire.EXITED, command.request_id, command.record(killed, facts.count()).pack())
         command.close()
         self._publish_deadline()
 

@@ -12,6 +12,11 @@ HOME = b"/tmp/home"
 SLOTS = 16
 
 
+def home_of(slot: int) -> bytes:
+    """Return the home of a slot's user."""
+    return b"%s-%d" % (HOME, slot) if slot else HOME
+
+
 class Identity:
     """The ids of one session: slot 0 is the writer, the others are for commands beside it."""
 
@@ -50,7 +55,7 @@ class Identity:
         users = ["root:x:0:0:root:/:/usr/sbin/nologin"]
         for slot in range(SLOTS):
             name = "agent" if slot == 0 else "agent%d" % slot
-            users.append("%s:x:%d:%d::%s:/bin/sh" % (name, self.uid + slot, self.gid, HOME.decode()))
+            users.append("%s:x:%d:%d::%s:/bin/sh" % (name, self.uid + slot, self.gid, home_of(slot).decode()))
         write_once("/run/mindx/passwd", "\n".join(users) + "\n")
         write_once("/run/mindx/group", "root:x:0:\nagent:x:%d:\n" % self.gid)
         self.enter()

@@ -10,7 +10,7 @@ import errno
 import os
 
 from . import files
-from .identity import HOME, Identity
+from .identity import HOME, Identity, home_of
 from .watchdog import Watch
 
 SYSTEM_PATH = (b"/usr/local/sbin", b"/usr/local/bin", b"/usr/sbin", b"/usr/bin", b"/sbin", b"/bin")
@@ -25,6 +25,14 @@ BASE_ENV = {
     b"PYTHONDONTWRITEBYTECODE": b"1",
 }
 IGNORED_BY_PYTHON = (13, 25)  # SIGPIPE and SIGXFSZ: the child gets the default back
+
+
+def make_home(home: bytes) -> None:
+    """Make a home that is not there yet. Whoever was first to take its name in the shared /tmp keeps it."""
+    try:
+        os.mkdir(home, 0o700)
+    except OSError:
+        pass
 
 
 class NoFolder(OSError):
@@ -82,6 +90,9 @@ class Spawner:
         """Start a program. Raises NoFolder, or OSError with the errno of the lookup or the exec."""
         path = executable or self.find(argv[0])
         variables = dict(BASE_ENV)
+        if slot:
+            name = b"agent%d" % slot
+            variables.update({b"HOME": home_of(slot), b"USER": name, b"LOGNAME": name})
         for pair in env:
             name, _, value = pair.partition(b"=")
             variables[name] = value
@@ -89,6 +100,8 @@ class Spawner:
         os.pwrite(self._score, b"1000", 0)
         self._identity.become(self._identity.uid_of(slot))
         try:
+            if slot:
+                make_home(home_of(slot))
             return self._start(path, argv, cwd, variables, has_stdin)
         finally:
             self._identity.come_back()

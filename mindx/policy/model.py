@@ -95,6 +95,7 @@ class Limits(_Closed):
     output_bytes: Output = Field(default=MIB, alias="output")
     copy_out_bytes: CopyOut = Field(default=256 * MIB, alias="copy_out")
     commands: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
+    background: Annotated[int, Field(ge=0, le=15)] = 0
 
     @property
     def shm_inodes(self) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mindx.core.command import Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult
+from mindx.errors import SandboxError
 
 EntryKind = Literal["file", "directory", "link", "other"]
 if TYPE_CHECKING:
@@ -57,6 +58,22 @@ class ManifestEntry:
     target: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class BackgroundState:
+    """How a background command stands: `result` is None while it runs, and the output is what has come so far."""
+
+    background_id: str
+    command: Exec
+    stdout: bytes
+    stderr: bytes
+    result: ExecResult | None
+
+    @property
+    def running(self) -> bool:
+        """True until it has ended and all that it left is gone."""
+        return self.result is None
+
+
 class Sandbox(ABC):
     """One container. Every method raises SandboxLostError once the container is gone or lies.
 
@@ -84,6 +101,22 @@ class Sandbox(ABC):
         the exception goes on to the caller. Executions queue: one runs at a time.
         Cancelling the call kills the command and all of it before CancelledError goes on.
         """
+
+    async def start_background(self, command: Exec) -> str:
+        """Start a program beside the others and return its id; it survives them, and dies with the session.
+
+        It runs as a user of its own with the session's group, and writes only what the group may write.
+        `timeout_s` None: until it is stopped. Raises SandboxError: background_off, background_full, bad_command.
+        """
+        raise SandboxError("background_off", "This sandbox runs nothing in the background.")
+
+    async def poll_background(self, background_id: str) -> BackgroundState:
+        """Say how it stands. Raises SandboxError: background_unknown, spawn_failed."""
+        raise SandboxError("background_unknown", "This sandbox runs nothing in the background.")
+
+    async def stop_background(self, background_id: str) -> BackgroundState:
+        """Kill it and all that it left, if it still runs, and say how it ended. Raises as poll_background does."""
+        return await self.poll_background(background_id)
 
     @abstractmethod
     async def read_file(self, command: ReadFile) -> bytes:

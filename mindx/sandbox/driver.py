@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
 
 from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult
 from mindx.core.verdict import Verdict
 from mindx.errors import DeniedError
 from mindx.sandbox.attest import Attestation
-from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
+from mindx.sandbox.base import BackgroundState, Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 
+LEAST_S = 0.01  # within every policy's command_timeout
 Judge = Callable[[Command], Verdict]
 
 
@@ -47,6 +49,19 @@ class Driver(Sandbox):
         """Run a program, if the policy allows it."""
         self._admit(command)
         return await self._sandbox.execute(command, on_output)
+
+    async def start_background(self, command: Exec) -> str:
+        """Start a program beside the others, if the policy allows it; without a deadline the session's own holds."""
+        self._admit(command if command.timeout_s is not None else replace(command, timeout_s=LEAST_S))
+        return await self._sandbox.start_background(command)
+
+    async def poll_background(self, background_id: str) -> BackgroundState:
+        """Say how it stands."""
+        return await self._sandbox.poll_background(background_id)
+
+    async def stop_background(self, background_id: str) -> BackgroundState:
+        """Kill it."""
+        return await self._sandbox.stop_background(background_id)
 
     async def read_file(self, command: ReadFile) -> bytes:
         """Read a file, if the policy allows it."""

@@ -30,7 +30,7 @@ SMALL_BYTES = 4096
 SHARED_BYTES = 64 * 1024
 
 
-def request_of(command: Exec) -> wire.ExecRequest:
+def request_of(command: Exec, slot: int = 0) -> wire.ExecRequest:
     """Return the wire's form of a command. Raises ValueError for a NUL in a text."""
     if not command.argv:
         raise ValueError("no program is named")
@@ -48,15 +48,17 @@ def request_of(command: Exec) -> wire.ExecRequest:
         head_bytes=head,
         tail_bytes=tail,
         has_stdin=bool(command.stdin),
+        slot=slot,
     )
 
 
 class Execution:
     """Gathers what comes back for one EXEC, live, and checks it against the guest's own account."""
 
-    def __init__(self, channel: Channel, command: Exec, on_output: OutputListener | None) -> None:
+    def __init__(self, channel: Channel, command: Exec, on_output: OutputListener | None, slot: int = 0) -> None:
         self._channel = channel
         self._command = command
+        self.slot = slot
         self._listen = on_output
         self._streams = (Kept("stdout"), Kept("stderr"))
         self._sent_stdin = 0
@@ -64,7 +66,7 @@ class Execution:
         self._listener_error: Exception | None = None
         self.ended = False  # the answer has come, also when nobody waited for it in that moment
         self.done: asyncio.Future[ExecResult] = asyncio.get_running_loop().create_future()
-        request = request_of(command).pack()
+        request = request_of(command, slot).pack()
         if len(request) > wire.MAX_PAYLOAD:
             raise ValueError("arguments and environment are over 1 MiB")
         self.request_id = channel.begin(self)
@@ -91,6 +93,16 @@ class Execution:
                 self.done.set_exception(error)
         else:
             raise wire.WireError(f"kind {kind} in answer to a command")
+
+    @property
+    def command(self) -> Exec:
+        """What was asked for."""
+        return self._command
+
+    def so_far(self) -> tuple[bytes, bytes]:
+        """Return what has come of both streams until now, up to the cap."""
+        out, err = self._streams
+        return b"".join(out.head), b"".join(err.head)
 
     def _end(self) -> None:
         self.ended = True

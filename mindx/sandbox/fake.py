@@ -17,8 +17,9 @@ import anyio
 from mindx.core.command import WORKSPACE, Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult, ExitCause, KilledProcess, Receipt
 from mindx.errors import FileError, SandboxError, SandboxLostError
-from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
+from mindx.sandbox.base import BackgroundState, Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 from mindx.sandbox.capped import CappedStream
+from mindx.sandbox.fake_background import FakeBackground
 from mindx.sandbox.fake_programs import PIECE_BYTES, PROGRAMS, Program, ProgramContext, ProgramEnd
 from mindx.sandbox.fake_tree import ENTER, Node, Tree, file_error
 
@@ -37,6 +38,7 @@ class FakeSandbox(Sandbox):
     `programs` are added to the built-in ones (fake_programs.PROGRAMS) and win over them: each is a coroutine
     function that takes a ProgramContext and returns an exit code, or raises ProgramEnd. An exception of any other
     kind is a fault of the program and goes on to the caller of `execute`.
+    `background` is how many commands may run beside the others.
     `workspace_bytes` and `workspace_inodes` limit the workspace, as a policy's limits do. `commands` lists every
     Command that arrived, oldest first.
     """
@@ -46,6 +48,7 @@ class FakeSandbox(Sandbox):
         programs: Mapping[str, Program] | None = None,
         workspace_bytes: int = DEFAULT_WORKSPACE_BYTES,
         workspace_inodes: int = DEFAULT_WORKSPACE_INODES,
+        background: int = 0,
     ) -> None:
         self.tree = Tree(workspace_bytes, workspace_inodes)
         self.commands: list[Command] = []
@@ -53,7 +56,9 @@ class FakeSandbox(Sandbox):
         self._started = False
         self._lost = ""
         self._turn = anyio.Lock()
-        self._running: anyio.CancelScope | None = None
+        self._running: set[anyio.CancelScope] = set()
+        self._most_background = background
+        self._background: dict[str, FakeBackground] = {}
         self._next_pid = _FIRST_PID
 
     async def __aenter__(self) -> FakeSandbox:
@@ -73,23 +78,53 @@ class FakeSandbox(Sandbox):
     def lose(self, reason: str) -> None:
         """Break the sandbox, as if its container had died: every call from now on raises SandboxLostError."""
         self._lost = self._lost or reason
-        if self._running is not None:
-            self._running.cancel()
+        for scope in self._running:
+            scope.cancel()
 
     async def execute(self, command: Exec, on_output: OutputListener | None = None) -> ExecResult:
         """Run one of the programs; see Sandbox.execute."""
         self._take(command)
         async with self._turn:
-            self._check()
-            program = self._programs.get(command.argv[0])
-            cause = ExitCause.NOT_FOUND
-            if command.executable is not None:
-                program, cause = self._find(command.executable)
-            if program is not None and not self._can_enter(command.cwd):
-                program, cause = None, ExitCause.NOT_EXECUTABLE
-            if program is None:
-                return ExecResult(command, Receipt(cause), b"", b"")
-            return await self._run(program, command, on_output)
+            return await self._start(command, on_output)
+
+    async def _start(self, command: Exec, on_output: OutputListener | None) -> ExecResult:
+        self._check()
+        program = self._programs.get(command.argv[0])
+        cause = ExitCause.NOT_FOUND
+        if command.executable is not None:
+            program, cause = self._find(command.executable)
+        if program is not None and not self._can_enter(command.cwd):
+            program, cause = None, ExitCause.NOT_EXECUTABLE
+        if program is None:
+            return ExecResult(command, Receipt(cause), b"", b"")
+        return await self._run(program, command, on_output)
+
+    async def start_background(self, command: Exec) -> str:
+        """Start one of the programs beside the others."""
+        self._take(command)
+        if not self._most_background:
+            raise SandboxError("background_off", "this sandbox allows no background commands")
+        if sum(1 for one in self._background.values() if not one.task.done()) >= self._most_background:
+            raise SandboxError("background_full", "too many background commands run already; stop one")
+        background_id = f"b{len(self._background) + 1}"
+        self._background[background_id] = FakeBackground(self._start, command)
+        return background_id
+
+    async def poll_background(self, background_id: str) -> BackgroundState:
+        """Say how it stands."""
+        return self._one_of_background(background_id).state(background_id)
+
+    async def stop_background(self, background_id: str) -> BackgroundState:
+        """Kill it, if it still runs."""
+        one = self._one_of_background(background_id)
+        await one.stop()
+        return one.state(background_id)
+
+    def _one_of_background(self, background_id: str) -> FakeBackground:
+        self._check()
+        if background_id not in self._background:
+            raise SandboxError("background_unknown", f"there is no background command {background_id!r}")
+        return self._background[background_id]
 
     async def read_file(self, command: ReadFile) -> bytes:
         """Return a file's bytes."""
@@ -234,13 +269,13 @@ class FakeSandbox(Sandbox):
 
     async def _until_deadline(self, program: Program, context: ProgramContext, timeout_s: float | None) -> ProgramEnd:
         with anyio.move_on_after(timeout_s) as scope:
-            self._running = scope
+            self._running.add(scope)
             try:
                 end = ProgramEnd(ExitCause.EXIT, exit_code=await program(context))
             except ProgramEnd as other:
                 end = other
             finally:
-                self._running = None
+                self._running.discard(scope)
         # A program that swallows its kill ends no better than one that does not.
         return ProgramEnd(ExitCause.TIMEOUT) if scope.cancel_called else end
 

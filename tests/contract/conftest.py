@@ -27,8 +27,13 @@ _numbers = itertools.count(1)
 class FakeBackend:
     """Sandboxes in memory."""
 
-    def make(self, workspace_bytes: int = WORKSPACE_BYTES, workspace_inodes: int = WORKSPACE_INODES) -> Sandbox:
-        return FakeSandbox(workspace_bytes=workspace_bytes, workspace_inodes=workspace_inodes)
+    def make(
+        self,
+        workspace_bytes: int = WORKSPACE_BYTES,
+        workspace_inodes: int = WORKSPACE_INODES,
+        background: int = 0,
+    ) -> Sandbox:
+        return FakeSandbox(workspace_bytes=workspace_bytes, workspace_inodes=workspace_inodes, background=background)
 
     async def make_fifo(self, sandbox: Sandbox, path: str) -> None:
         """Put something there that is no file, directory or link; no command of the contract can."""
@@ -40,8 +45,13 @@ class FakeBackend:
 class DockerBackend:
     """Real containers."""
 
-    def make(self, workspace_bytes: int = WORKSPACE_BYTES, workspace_inodes: int = WORKSPACE_INODES) -> Sandbox:
-        limits = Limits(workspace=workspace_bytes, workspace_inodes=workspace_inodes)
+    def make(
+        self,
+        workspace_bytes: int = WORKSPACE_BYTES,
+        workspace_inodes: int = WORKSPACE_INODES,
+        background: int = 0,
+    ) -> Sandbox:
+        limits = Limits(workspace=workspace_bytes, workspace_inodes=workspace_inodes, background=background)
         return DockerSandbox(ContainerSettings(limits))
 
     async def make_fifo(self, sandbox: Sandbox, path: str) -> None:
