@@ -169,6 +169,9 @@ class Behaviour:
         render = responses_events if self.responses else chat_chunks
         for event in render({"text": "hello world, this is half"})[:3]:
             await self.wire.event(event)
+        if argument == "error":
+            error = {"message": "lost it", "code": "server_overloaded"}
+            await self.wire.event({"type": "error", **error} if self.responses else {"error": error})
         if argument == "cut":
             return False
         if argument == "wait":

@@ -98,6 +98,13 @@ def test_half_a_stream_is_told_and_not_sent_again(remote, api, mode):
     assert len(remote.requests) == 1
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_an_error_in_the_middle_of_a_stream_is_that_error(remote, api):
+    error = fails(remote.provider("half-error", api=api), "streamed")
+    assert error.code == "provider_overloaded"
+    assert len(remote.requests) == 1
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_an_endless_answer_is_cut(remote, way, monkeypatch):
     monkeypatch.setattr(openai_client.open_client, "__defaults__", (300_000,))
