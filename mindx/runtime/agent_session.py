@@ -33,6 +33,7 @@ from mindx.runtime.event_queue import SessionEventQueue
 from mindx.runtime.journal import Logs, SessionJournal
 from mindx.runtime.lazy_sandbox import LazySandbox, OpenSession
 from mindx.runtime.session import Session
+from mindx.sandbox.base import Sandbox
 
 if TYPE_CHECKING:
     from mindx.runtime.agent_runtime import AgentRuntime
@@ -97,6 +98,10 @@ class AgentSession:
         """The run that goes on, or ""."""
         return "" if self._run is None else self._run.context.run_id
 
+    async def sandbox(self) -> Sandbox:
+        """Return the session's sandbox behind the operator's policy, opening it if need be. Raises SandboxError."""
+        return await self._box.open()
+
     async def submit_run(
         self,
         task: str,
@@ -109,11 +114,12 @@ class AgentSession:
         constraints: Sequence[TaskConstraint] = (),
         task_state: TaskState | None = None,
         opening: Sequence[str] = (),
+        in_conversation: bool = True,
     ) -> str:
         """Start a run and return its id. Raises InputError (session_busy, session_closed, run_exists).
 
         `task_state` replaces the one made of task, criteria and constraints; `opening` is told to the Reasoner before
-        its first step and stays out of the conversation.
+        its first step and stays out of the conversation, as does `task` when not `in_conversation`.
         """
         state = task_state or TaskState(task, tuple(constraints), tuple(criteria))
         payload = {
@@ -124,6 +130,7 @@ class AgentSession:
             "metadata": metadata or {},
             "task_state": state,
             "opening": tuple(opening),
+            "in_conversation": in_conversation,
         }
         answer: str = await self._send(SessionCommandType.START_RUN, payload)
         return answer
@@ -246,6 +253,7 @@ class AgentSession:
         task_state: TaskState,
         opening: tuple[str, ...],
         continuation: Continuation | None = None,
+        in_conversation: bool = True,
     ) -> str:
         self._not_busy()
         name = run_id or self._runtime.new_id("run")
@@ -265,7 +273,8 @@ class AgentSession:
             open_sandbox=self._box.open,
         )
         if continuation is None:
-            context.messages.append(ChatMessage.user(task))
+            if in_conversation:
+                context.messages.append(ChatMessage.user(task))
         else:
             context.evidence.update((item.evidence_id, item) for item in continuation.evidence)
             context.artifact_refs.update((item.artifact_id, item) for item in continuation.artifact_refs)
