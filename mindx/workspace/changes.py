@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,6 +15,8 @@ from mindx.workspace.names import name_from, name_to
 
 ChangeKind = Literal["added", "modified", "deleted"]
 
+_KINDS = ("file", "directory", "link", "other")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 VENV_MARK = "pyvenv.cfg"
 CACHE_NAMES = frozenset(
     [
@@ -154,13 +157,13 @@ class Change:
 def compare(baseline: Baseline, manifest: Iterable[ManifestEntry]) -> tuple[Change, ...]:
     """Return the differences, sorted by path, a folder before what it holds.
 
-    A virtual environment or cache that the plan made is one Change. Raises SandboxLostError if the manifest holds a
-    name that no file can have: then its sender cannot be trusted.
+    A virtual environment or cache that the plan made is one Change. Raises SandboxLostError if the manifest holds
+    what no file can be: then its sender cannot be trusted.
     """
     now: dict[str, ManifestEntry] = {}
     for entry in manifest:
-        if not is_relative(entry.path) or entry.path in now:
-            raise SandboxLostError("manifest_invalid", f"the sandbox reported an impossible name: {entry.path!a}")
+        if not _is_possible(entry) or entry.path in now:
+            raise SandboxLostError("manifest_invalid", f"the sandbox reported an impossible file: {entry.path!a}")
         now[entry.path] = entry
     found = [
         Change(path, _state(baseline.entries.get(path)), _state(now.get(path)))
@@ -168,6 +171,12 @@ def compare(baseline: Baseline, manifest: Iterable[ManifestEntry]) -> tuple[Chan
     ]
     differing = (change for change in found if _differs(change))
     return tuple(_block(_collapse(differing, now)))
+
+
+def _is_possible(entry: ManifestEntry) -> bool:
+    digest_is_sound = entry.sha256 == "" or (entry.kind == "file" and _DIGEST.fullmatch(entry.sha256) is not None)
+    numbers_are_sound = entry.size >= 0 and 0 <= entry.mode <= 0o7777
+    return is_relative(entry.path) and entry.kind in _KINDS and digest_is_sound and numbers_are_sound
 
 
 def _path_order(path: str) -> list[str]:
@@ -275,7 +284,7 @@ def state_to(state: State) -> dict[str, Any]:
 def state_from(document: Mapping[str, Any]) -> State:
     """Return what `state_to` wrote. Raises KeyError, ValueError or TypeError on anything else."""
     entry = document["entry"]
-    if entry not in ("file", "directory", "link", "other"):
+    if entry not in _KINDS:
         raise ValueError(f"{entry!r} is no kind of entry")
     target = name_from("target", document) if "target" in document else ""
     return State(entry, int(document["mode"], 8), int(document["size"]), str(document["sha256"]), target)

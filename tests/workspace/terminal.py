@@ -23,11 +23,10 @@ def environment(state: Path) -> dict[str, str]:
     return known | {"MINDX_STATE_DIR": str(state), "TERM": "xterm", "LANG": "C.UTF-8"}
 
 
-def mindx(state: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def mindx(state: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run mindx without a terminal."""
-    return subprocess.run(
-        [*MINDX, *words], env=environment(state), capture_output=True, text=True, input=stdin, check=False, timeout=60
-    )
+    env = environment(state) | variables
+    return subprocess.run([*MINDX, *words], env=env, capture_output=True, text=True, input="", check=False, timeout=60)
 
 
 def _own_terminal() -> None:

@@ -132,6 +132,19 @@ def test_an_impossible_name_is_a_lie(path: str) -> None:
         compare(base(), [file(path)])
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ManifestEntry("a", "file", 0o644, 1, "../../etc/passwd"), ManifestEntry("a", "file", 0o644, 1, "A" * 64),
+        ManifestEntry("a", "file", 0o644, -1, "1" * 64), ManifestEntry("a", "file", 0o10644, 1, "1" * 64),
+        ManifestEntry("a", "directory", 0o755, 0, "1" * 64), ManifestEntry("a", "pipe", 0o644, 1),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
+def test_impossible_facts_are_a_lie(entry: ManifestEntry) -> None:
+    with pytest.raises(SandboxLostError):
+        compare(base(), [entry])
+
+
 def test_a_name_told_twice_is_a_lie() -> None:
     with pytest.raises(SandboxLostError):
         compare(base(), [file("a"), file("a", "2")])

@@ -99,6 +99,19 @@ def test_nothing_that_a_terminal_obeys_is_shown(state: Path, form: str) -> None:
     assert not [line for line in shown.stdout.splitlines() if line.startswith(("::", "##"))]
 
 
+def test_no_line_is_a_command_to_a_ci_service(state: Path, tmp_path: Path) -> None:
+    commands = ["::error::x", "  ::set-output name=x::y", "##[section]x", "##vso[task.complete]", "##teamcity[x]"]
+    fill(tmp_path / "w", {"text": "\n".join([*commands, "old", *commands, ""])})
+    work(
+        tmp_path / "w",
+        state / "runs" / RUN,
+        lambda tree: put(tree, "text", "\n".join([*commands, "new", *commands, ""])),
+    )
+    lines = mindx(state, "changes", "show", "last", "--patch", CI="true").stdout.splitlines()
+    assert len([line for line in lines if "teamcity" in line]) == 1  # three lines around the one that changed
+    assert not [line for line in lines if line.strip().startswith(("::", "##"))]
+
+
 def test_the_patch_for_tools_is_exact(worked: Worked, state: Path, folder: Path, tmp_path: Path) -> None:
     raw = mindx(state, "changes", "show", "last", "--raw").stdout
     fill(tmp_path / "clone", {"text": text(), "gone": "x\n"})

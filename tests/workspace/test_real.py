@@ -35,6 +35,7 @@ os.makedirs("sub/.GIT/hooks"); open("sub/.GIT/hooks/post-checkout", "w").write("
 open(b"caf\xe9", "w").write("x")
 open("line\nbreak", "w").write("x")
 open("-rf", "w").write("x")
+open("empty", "w").close()
 open("n" * 255, "w").write("x")
 open("open", "w").write("x"); os.chmod("open", 0o666)
 open("hidden", "w").write("x"); os.chmod("hidden", 0)
@@ -80,6 +81,7 @@ def test_what_a_hostile_program_did_comes_back_as_files_and_folders_only(worked:
     assert (folder / "edit").stat().st_ino != (folder / "hard").stat().st_ino
     assert after["script"] == (0o755, b"#!/bin/sh\n")
     assert after["open"] == after["hidden"] == (0o644, b"x")
+    assert after["empty"] == (0o644, b"")
     assert (after["e"], after["e/f"]) == (0o755, (0o644, b"f"))
     assert after["same"] == (0o664, b"s")
     assert after["p/s"] == (0o600, b"secret")
