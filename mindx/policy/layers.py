@@ -187,7 +187,8 @@ def _refuse_untrusted(layer: Layer) -> None:
     asked: list[str] = [key for key in ("image", "runtime", "accept_gaps") if key in policy.model_fields_set]
     asked += ["workspace.include"] if policy.workspace.include else []
     if asked:
-        folder = Path(layer.loaded.source).parent.parent
+        beside = Path(layer.loaded.source).parent
+        folder = beside.parent if beside.name == PROJECT_FILE.parent.name else beside
         raise InputError(
             "policy_untrusted",
             f"{layer.loaded.source} sets {', '.join(asked)}, which a project may do only when you trust it; read the "

@@ -152,7 +152,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def _programs(first: Element, text: str) -> tuple[str, ...]:
-    if first.kind not in ("literal", "oneof") or any(item.regex for item in first.items):
+    if first.kind not in ("literal", "oneof", "glob"):
         raise ValueError(f"{text[:80]!r} must begin with the name of a program, or with (one|or|another)")
     for item in first.items:
         if PROGRAM_NAME.fullmatch(item.text) is None:

@@ -87,6 +87,10 @@ def leaves(line: str) -> list[Leaf]:
         for column, char in enumerate(text, 1):
             if char != "\t" and not char.isprintable():  # no other blank is printable than the space
                 raise ShellFault(f"the character {char!a} has no place in a line", (number, column))
+    joined = re.search(r"(?<![ \t])\\\n", line)
+    if joined is not None:  # bash joins the words around it, the grammar does not always
+        place = line.count("\n", 0, joined.start()) + 1, joined.start() - line.rfind("\n", 0, joined.start())
+        raise ShellFault("a line that goes on after a backslash needs a space before that", place)
     walker, root = _Walker(source), _parser().parse(source).root_node
     if root.has_error:
         raise walker.refuse(_error(root), "this is not understood as bash")
@@ -147,7 +151,7 @@ class _Walker:
         for child in node.children:
             if child.is_named:
                 self.statement(child)
-        self.gaps(node)
+        self.gaps(node, lines=True)
 
     def children(self, node: Node) -> None:
         for child in node.children:
@@ -155,21 +159,22 @@ class _Walker:
                 self.statement(child)
             elif child.type not in _TOKENS:
                 raise self.refuse(child, f"{self.text(child)!r} is not understood here")
-        self.gaps(node)
+        self.gaps(node, lines=True)
 
-    def gaps(self, node: Node) -> None:
-        """Refuse text that no token covers: whatever the grammar skipped, bash would not."""
+    def gaps(self, node: Node, *, lines: bool = False) -> None:
+        """Refuse text that no token covers, as bash would not skip it. `lines`: line ends may stand there."""
         position = node.start_byte
         for child in node.children:
-            self.gap(node, position, child.start_byte)
+            self.gap(node, position, child.start_byte, lines)
             position = max(position, child.end_byte)
-        self.gap(node, position, node.end_byte)
+        self.gap(node, position, node.end_byte, lines)
         if node.parent is None:
-            self.gap(node, 0, node.start_byte)
-            self.gap(node, position, len(self.source))
+            self.gap(node, 0, node.start_byte, lines)
+            self.gap(node, position, len(self.source), lines)
 
-    def gap(self, node: Node, start: int, end: int) -> None:
-        if re.fullmatch(rb"(?:[ \t\n]|\\\n)*", self.source[start:end]) is None:
+    def gap(self, node: Node, start: int, end: int, lines: bool) -> None:
+        blank = rb"(?:[ \t\n]|\\\n)*" if lines else rb"(?:[ \t]|\\\n)*"
+        if re.fullmatch(blank, self.source[start:end]) is None:
             raise self.refuse(node, f"{self.source[start:end][:20].decode(errors='replace')!r} is not understood here")
 
     def command(self, node: Node) -> None:
@@ -214,7 +219,7 @@ class _Walker:
 
     def feed(self, node: Node, inputs: list[str], first: int) -> None:
         """Judge text that is fed to a shell as the line that it is."""
-        if not any(leaf.argv[:1] and leaf.argv[0] in SHELLS for leaf in self.leaves[first:]):
+        if SHELLS.isdisjoint(leaf.argv[0] for leaf in self.leaves[first:] if leaf.argv):
             return
         for text in inputs:
             if isinstance(text, Dynamic):
@@ -326,6 +331,8 @@ class _Walker:
         name, value = node.children[0], node.children[2] if node.child_count > 2 else None
         if name.type != "variable_name":
             raise self.refuse(node, "assigning to a part of an array is not judged here")
+        if node.children[1].start_byte != name.end_byte or (value and value.start_byte != node.children[1].end_byte):
+            raise self.refuse(node, "nothing may stand between a variable, = and its value")
         text = ""
         if value is not None and value.type == "array":
             for child in value.children:
@@ -333,7 +340,7 @@ class _Walker:
                     self.words.word(child)
                 elif child.type not in "()":
                     raise self.refuse(child, "this array is not understood")
-            self.gaps(value)
+            self.gaps(value, lines=True)
             text = Dynamic("(array)")
         elif value is not None:
             text = self.words.word(value)
@@ -382,7 +389,7 @@ class _Walker:
                 self.statement(child)
             elif child.type not in ("for", "in", ";", "\n"):
                 raise self.refuse(child, f"{self.text(child)!r} is not judged here")
-        self.gaps(node)
+        self.gaps(node, lines=True)
 
     def case(self, node: Node) -> None:
         for child in node.children:
@@ -392,7 +399,7 @@ class _Walker:
                 self.case_item(child)
             elif child.type not in ("case", "in", "esac", ";", "\n"):
                 raise self.refuse(child, f"{self.text(child)[:40]!r} is not understood here")
-        self.gaps(node)
+        self.gaps(node, lines=True)
 
     def case_item(self, node: Node) -> None:
         patterns = True
@@ -405,7 +412,7 @@ class _Walker:
                 self.statement(child)
             elif child.type not in _TOKENS:
                 raise self.refuse(child, f"{self.text(child)!r} is not understood here")
-        self.gaps(node)
+        self.gaps(node, lines=True)
 
     def pattern(self, node: Node) -> None:
         if node.type in _WORDS:
@@ -433,11 +440,10 @@ class _Walker:
                 self._test_part(child, double)
             elif child.type in ("extglob_pattern", "regex"):
                 self.pattern(child)
-            elif child.is_named and child.type != "test_operator":
-                raise self.refuse(child, f"{self.text(child)[:40]!r} is not judged here")
-            elif child.type not in _TEST_TOKENS and child.type != "test_operator":
+            elif child.type not in (_TEST_TOKENS | _DOUBLE_TOKENS if double else _TEST_TOKENS):
                 raise self.refuse(child, f"{self.text(child)!r} is not judged here")
         self.gaps(node)
 
 
-_TEST_TOKENS = frozenset(["[", "]", "[[", "]]", "=", "==", "!=", "=~", "<", ">", "&&", "||", "!", "(", ")", "-a", "-o"])
+_TEST_TOKENS = frozenset({"[", "]", "=", "==", "!=", "!", "-a", "-o", "test_operator"})
+_DOUBLE_TOKENS = frozenset({"[[", "]]", "=~", "<", ">", "&&", "||", "(", ")"})  # in [ ] these end the command

@@ -117,9 +117,9 @@ class Words:
         if not any(isinstance(word, Dynamic) for word in words) and not _BRACE.search(unquoted):
             return "".join(words)
         prefix = ""
-        for child, word in zip(node.children, words, strict=True):
-            prefix += word.prefix if isinstance(word, Dynamic) else word.split("{")[0] if child.type == "word" else word
-            if isinstance(word, Dynamic) or (child.type == "word" and "{" in word):
+        for word in words:
+            prefix += word.prefix if isinstance(word, Dynamic) else word.split("{")[0]
+            if isinstance(word, Dynamic) or "{" in word:
                 break
         many = any(word.many for word in words if isinstance(word, Dynamic)) or bool(_BRACE.search(unquoted))
         return Dynamic(source, prefix, many)
@@ -154,6 +154,8 @@ class Words:
         return Dynamic(text, many=True)
 
     def _substitution(self, node: Node) -> str:
+        if self.text(node).startswith("$(("):
+            return self._arithmetic(node)
         self.nested(node)
         return Dynamic(self.text(node), many=True)
 
