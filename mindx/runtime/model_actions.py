@@ -85,6 +85,10 @@ class ModelActionExecutor:
                 return ActionTraits(problem=f"`{name}` has at most {MAX_TEXT_CHARS:,} characters")
         if set(request.arguments) - set(fields):
             return ActionTraits(problem=f"the arguments are {', '.join(fields)}")
+        if request.name == INSPECT and not _may_be_fetched(request.arguments["image_url"], context):
+            return ActionTraits(
+                problem="this session allows no network, and the user gave no such image: a data URL will do"
+            )
         return ActionTraits(ActionRisk.READ_ONLY)
 
     async def execute(self, request: ActionRequest, context: AgentContext) -> Observation:
@@ -112,6 +116,14 @@ class ModelActionExecutor:
         evidence = _evidence(request, context, response, EvidenceKind.VERIFICATION, verified, reason)
         result = {"verified": verified, "reason": reason, "model": response.model}
         return Observation(request.action_id, Status.SUCCESS, result=result, evidence=(evidence,))
+
+
+def _may_be_fetched(url: str, context: AgentContext) -> bool:
+    """Return whether an endpoint may fetch this address: what stands in it goes out to whoever it names."""
+    if url.startswith("data:") or context.policy is None or context.policy.allow_network:
+        return True
+    given = context.artifacts.get("images")
+    return isinstance(given, (list, tuple)) and url in given
 
 
 def _evidence(

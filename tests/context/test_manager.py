@@ -79,7 +79,8 @@ def test_images_that_an_action_made_follow_its_results(make_context):
     manager = begun(context)
     artifact = ArtifactRef("i", PIXEL, "image/png")
     inside = ArtifactRef("j", "/workspace/a.png", "image/png")
-    look(manager, context, Observation("a1_0", Status.SUCCESS, artifacts=(artifact, inside)), "two")
+    outside = ArtifactRef("k", "https://192.0.2.1/?what=was-read", "image/png")
+    look(manager, context, Observation("a1_0", Status.SUCCESS, artifacts=(artifact, inside, outside)), "two")
     roles = [message.role for message in compiled(manager, context).messages]
     assert roles[-4:] == [Role.ASSISTANT, Role.TOOL, Role.TOOL, Role.USER]
     images = [part for part in compiled(manager, context).messages[-1].parts if isinstance(part, ImagePart)]

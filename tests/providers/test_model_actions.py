@@ -7,6 +7,7 @@ import pytest
 
 from mindx.core.action import ActionRequest, ActionRisk, ActionType
 from mindx.core.agent_context import AgentContext
+from mindx.core.agent_session import SessionPolicy
 from mindx.core.checkpoint import RunOutcome, TaskState
 from mindx.core.decision import AcceptanceCriterion
 from mindx.core.evidence import EvidenceKind
@@ -27,7 +28,7 @@ def request(name, **arguments):
 
 
 def context():
-    return AgentContext(run_id="r", task="t", task_state=TaskState("t"))
+    return AgentContext(run_id="r", task="t", task_state=TaskState("t"), policy=SessionPolicy())
 
 
 def done(turn, name, **arguments):
@@ -76,10 +77,21 @@ def test_a_failing_endpoint_is_one_failed_action():
         ("model_generate", {"prompt": "x" * 400_001}),
         ("model_generate", {"prompt": "x", "more": 1}),
         ("model_verify", {"claim": "x"}),
+        ("model_inspect_image", {"prompt": "x", "image_url": "https://192.0.2.1/?what=was-read"}),
     ],
 )
 def test_calls_that_cannot_be_made(name, arguments):
     assert ModelActionExecutor(ScriptedProvider()).assess(request(name, **arguments), context()).problem
+
+
+def test_an_image_that_the_user_gave_may_be_fetched():
+    url = "https://192.0.2.1/a.png"
+    given = context()
+    given.artifacts["images"] = [url]
+    traits = ModelActionExecutor(ScriptedProvider()).assess(
+        request("model_inspect_image", prompt="x", image_url=url), given
+    )
+    assert not traits.problem
 
 
 def test_a_completion_rests_on_a_verification():

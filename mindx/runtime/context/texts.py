@@ -106,11 +106,16 @@ def _image(value: Any) -> ImagePart:
 
 
 def observation_images(observation: Observation) -> list[ImagePart]:
-    """Return the images that an Action made, where a provider can reach them."""
+    """Return the images that an Action made and that carry their own data.
+
+    An address is left out: the endpoint would fetch it, and what an Action wrote into it would go out.
+    """
     return [
         ImagePart(item.uri)
         for item in observation.artifacts
-        if item.media_type.startswith("image/") and item.uri.startswith(_NAMES) and len(item.uri) <= MAX_IMAGE_URL_CHARS
+        if item.media_type.startswith("image/")
+        and item.uri.startswith("data:image/")
+        and len(item.uri) <= MAX_IMAGE_URL_CHARS
     ]
 
 
