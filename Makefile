@@ -17,6 +17,7 @@ help:
 	@echo "make demo         set up everything, then run examples/first_plan.json"
 	@echo "make test         set up everything, then run the checks and all tests"
 	@echo "make check        format, lint, types, import floors"
+	@echo "make soak         the long form of the attacks: kills, deadlines, races"
 	@echo "make bench        measure, and compare with the gates"
 	@echo "make setup        the virtual environment only"
 	@echo "make engine       see to it that a container engine answers"
@@ -63,6 +64,10 @@ test: ask
 	@YES=$(YES) scripts/compose.sh
 	@$(MAKE) check
 	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(TEST_ARGS)
+
+.PHONY: soak
+soak: image
+	$(BIN)/python -m scripts.soak $(SOAK_ARGS)
 
 .PHONY: bench
 bench: image

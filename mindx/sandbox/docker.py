@@ -271,7 +271,7 @@ class DockerSandbox(FileRequests):
             channel = self._open_channel()
             try:
                 execution = Execution(channel, command, on_output)
-            except (ValueError, struct.error) as error:
+            except (ValueError, OverflowError, struct.error) as error:
                 raise SandboxError("bad_command", f"The command cannot be sent: {error}.") from error
             late = None if command.timeout_s is None else command.timeout_s + GRACE_S
             self._deadline = HostDeadline(late, self._give_up)

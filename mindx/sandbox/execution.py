@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from hashlib import sha256
 from typing import Any, Literal
@@ -38,7 +39,7 @@ def request_of(command: Exec, slot: int = 0) -> wire.ExecRequest:
         if not name or "=" in name:
             raise ValueError(f"{name!r} is no name of a variable")
     head, tail = capped.split_cap(command.max_output_bytes)
-    deadline_ms = 0 if command.timeout_s is None else max(1, min(MAX_DEADLINE_MS, int(command.timeout_s * 1000)))
+    deadline_ms = 0 if command.timeout_s is None else max(1, min(MAX_DEADLINE_MS, math.ceil(command.timeout_s * 1000)))
     return wire.ExecRequest(
         argv=[os.fsencode(word) for word in command.argv],
         cwd=os.fsencode(command.cwd),
