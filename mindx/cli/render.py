@@ -156,6 +156,9 @@ def print_summary(result: RunResult) -> None:
             click.echo(f"  {styled(line, colour, sys.stdout)}")
     elif result.outcome not in (Outcome.INVALID, Outcome.DENIED):
         click.echo("Changes: none")
+    if result.accepted_gaps:
+        names = ", ".join(map(escape_line, result.accepted_gaps))
+        click.echo(f"Not limited: {names} (the engine cannot, and the policy accepts that)")
     counts: dict[str, int] = {}
     for step in result.steps:
         counts[step.status.value] = counts.get(step.status.value, 0) + 1

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from mindx.cli.render import print_summary
 from mindx.core.run import Outcome, RunResult
 from mindx.policy.load import load_policy
 from mindx.runtime.plan_run import PlanRun
@@ -46,13 +49,17 @@ def test_a_run_records_what_is_in_force(ready: None, tmp_path: Path) -> None:
     assert any(line.startswith("/workspace ") for line in attested["mounts"])
 
 
-def test_a_run_with_an_accepted_gap_says_so_everywhere(sabotage: Sabotage, tmp_path: Path) -> None:
+def test_a_run_with_an_accepted_gap_says_so_everywhere(
+    sabotage: Sabotage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sabotage(no_swap_limit)
     result, (attested,) = run_of(tmp_path, POLICY + "accept_gaps: [swap]\n")
     assert result.outcome is Outcome.COMPLETED
     assert result.accepted_gaps == ("swap",)
     assert '"accepted_gaps": [\n    "swap"\n  ]' in result.to_json()
     assert "swap" in attested["accepted_gaps"][0]
+    print_summary(result)
+    assert "Not limited: swap" in capsys.readouterr().out
 
 
 def test_without_the_acceptance_the_run_is_refused_and_the_record_tells_both_values(
