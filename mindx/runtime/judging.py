@@ -78,14 +78,10 @@ class Judging:
             _LOG.exception("the policy failed on %s", request.action_id)
             reason = f"it could not be judged ({type(error).__name__})"
             validation = ActionValidation(request.action_id, ValidationDecision.DENY, rule="policy", reason=reason)
-        payload = {
-            "action_id": request.action_id,
-            "decision": validation.decision.value,
-            "risk": validation.risk.value,
-            "rule": validation.rule,
-            "reason": validation.reason,
-        }
-        await self._stream.emit(AgentEventType.ACTION_VALIDATED, payload)
+        if self._stream.heard:
+            payload = {"action_id": request.action_id, "decision": validation.decision.value}
+            payload |= {"risk": validation.risk.value, "rule": validation.rule, "reason": validation.reason}
+            await self._stream.emit(AgentEventType.ACTION_VALIDATED, payload)
         return validation
 
     async def _asked(self, request: ActionRequest, validation: ActionValidation) -> Judged:

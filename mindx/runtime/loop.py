@@ -52,7 +52,10 @@ class Step:
 
 @dataclass(slots=True)
 class LoopParts:
-    """What a loop is made of. Without a `policy` the dispatcher's own knowledge of risk decides."""
+    """What a loop is made of. Without a `policy` the dispatcher's own knowledge of risk decides.
+
+    `keeps_evidence` False saves the time for evidence where nothing will ever cite it (a plan's run).
+    """
 
     reasoner: Reasoner
     dispatcher: ActionDispatcher
@@ -62,6 +65,7 @@ class LoopParts:
     approvals: ApprovalDesk = field(default_factory=lambda: ApprovalDesk(None))
     reaper: Reaper = field(default_factory=Reaper)
     clock: Callable[[], float] = time.monotonic
+    keeps_evidence: bool = True
 
 
 class ReActLoop:
@@ -349,6 +353,7 @@ class _Listener:
         self._run_id, self._known = loop.context.run_id, loop.context.evidence
         self._verifies = decision.kind is DecisionKind.VERIFY
         self._notes = notes
+        self._keeps = loop._parts.keeps_evidence
 
     async def started(self, action: ScheduledAction) -> None:
         await self._log.started(action.request, action.risk)
@@ -375,9 +380,11 @@ class _Listener:
         note = self._notes.get(request.action_id)
         result = {**observation.result, "note": note} if note else observation.result
         evidence = observation.evidence
-        if not evidence:
+        if not evidence and self._keeps:
             own = evidence_of(observation, self._run_id, request.name, verifies=self._verifies)
             if own.evidence_id in self._known:  # an earlier run of the same work had an Action of this id
                 own = dataclasses.replace(own, evidence_id=f"ev_{self._run_id}_{request.action_id}")
             evidence = (own,)
+        if not note and evidence is observation.evidence:
+            return observation
         return dataclasses.replace(observation, result=result, evidence=evidence)

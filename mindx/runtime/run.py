@@ -136,7 +136,9 @@ class Run(ABC):
             baseline = session.baseline
             self.recorder.record("session_started", workspace=baseline.folder, entries=len(baseline.entries))
             context = AgentContext(self.folder.run_id, "", TaskState(""), config=UNBOUNDED)
-            parts = LoopParts(reasoner, ActionDispatcher(handler(session), self._record_bug), AllowAll())
+            parts = LoopParts(
+                reasoner, ActionDispatcher(handler(session), self._record_bug), AllowAll(), keeps_evidence=False
+            )
             loop = ReActLoop(parts, context, log=_StepLog(self._record_step))
             return await self._loop(loop)
         finally:
