@@ -1,0 +1,82 @@
+"""Files that are whole or as they were: written beside, synced, and put in place by one rename."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mindx.errors import InputError, StateError
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` in the place of a file; its folder is made if need be. Raises StateError, and then nothing changed."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(part, path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise unwritable(path, error) from error
+
+
+def read_file(path: Path, max_bytes: int) -> bytes | None:
+    """Return a file's bytes, None when there is none. Raises StateError, also for a larger file or a link."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(path, error.strerror or "") from error
+    with os.fdopen(handle, "rb") as file:
+        try:
+            data = file.read(max_bytes + 1)
+        except OSError as error:
+            raise _unreadable(path, error.strerror or "") from error
+    if len(data) > max_bytes:
+        raise _unreadable(path, f"it has more than {max_bytes:,} bytes")
+    return data
+
+
+@contextmanager
+def locked(path: Path, busy: InputError) -> Iterator[None]:
+    """Hold a lock file against other processes and other users of it. Raises `busy` when it is held, StateError."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise busy from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def unwritable(path: Path, error: OSError) -> StateError:
+    """Return the error for a place that cannot be written."""
+    message = f"{path} cannot be written: {error.strerror}; free space or set MINDX_STATE_DIR to another folder"
+    return StateError("state_unwritable", message, details={"path": str(path), "errno": error.errno})
+
+
+def _unreadable(path: Path, reason: str) -> StateError:
+    return StateError("state_unreadable", f"{path} cannot be read: {reason}", details={"path": str(path)})
