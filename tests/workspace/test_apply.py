@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -251,11 +252,20 @@ def test_a_folder_that_took_the_place_of_the_one_copied_in(worked: Worked, tmp_p
     assert apply(worked.changes, worked.run, tmp_path / "moved", expected=identity).ok
 
 
-def test_two_applies_at_once(worked: Worked, tmp_path: Path) -> None:
-    import fcntl
+def test_undo_never_touches_a_folder_that_took_the_place(worked: Worked, tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    assert apply(worked.changes, worked.run, folder).ok
+    folder.rename(tmp_path / "moved")
+    shutil.copytree(tmp_path / "moved", folder)
+    with pytest.raises(WorkspaceError) as caught:
+        undo(worked.run)
+    assert caught.value.code == "apply_moved"
+    assert listing(folder) == expected()
 
+
+def test_two_applies_at_once(worked: Worked, tmp_path: Path) -> None:
     handle = os.open(worked.run.path, os.O_RDONLY)
-    fcntl.flock(handle, fcntl.LOCK_EX)
+    fcntl.flock(handle, fcntl.LOCK_SH)  # two readers would do no harm to each other: an apply is none
     try:
         with pytest.raises(WorkspaceError) as caught:
             apply(worked.changes, worked.run, tmp_path / "w")
