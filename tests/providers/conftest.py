@@ -7,7 +7,7 @@ import itertools
 import json
 import threading
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,11 +98,6 @@ _numbers = itertools.count()
 @pytest.fixture
 def remote(endpoint_address: str) -> Remote:
     return Remote(endpoint_address, f"t{next(_numbers)}")
-
-
-@pytest.fixture
-def run() -> Callable[[Any], Any]:
-    return asyncio.run
 
 
 async def collect(chunks: AsyncIterator[Any]) -> list[Any]:
