@@ -59,7 +59,7 @@ class PolicyEngine:
         refused = self._judge_form(command)
         if refused is not None:
             return Explanation(refused, Risk.DANGEROUS, (Step(command.argv[:1], refused, Risk.DANGEROUS),))
-        steps = self._judge.command(command.argv, command.cwd)
+        steps = self._judge.command(command.argv, command.cwd, command.stdin)
         verdict, risk = strictest(steps), max(step.risk for step in steps)
         least = self.policy.approvals.ask_from
         if verdict.decision == "allow" and least is not None and risk >= RISK_WORDS[least]:

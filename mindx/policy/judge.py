@@ -15,7 +15,7 @@ from mindx.policy.rules import STRICTNESS, Entry, RuleSet, no_rule
 from mindx.policy.shell import Leaf, ShellFault, leaves
 from mindx.policy.variables import variable_problem
 from mindx.policy.words import PROGRAM_NAME, Argv, Dynamic, shown
-from mindx.policy.wrappers import Inner, inner
+from mindx.policy.wrappers import Inner, inner, reads_input
 
 MAX_DEPTH = 8
 MAX_STEPS = 300
@@ -36,6 +36,7 @@ class _Walk:
     """What is known while one Command is judged: its steps, and the folders that a line may be in."""
 
     folders: list[str]
+    stdin: bytes = b""
     steps: list[Step] = field(default_factory=list)
 
     def deny(self, argv: Argv, rule: str, reason: str, via: str) -> None:
@@ -55,9 +56,9 @@ class Judge:
         self._policy = policy
         self._base, *self._layers = [RuleSet(rules, name) for name, rules in policy.command_layers]
 
-    def command(self, argv: Argv, cwd: str = WORKSPACE) -> list[Step]:
-        """Return the steps of one argv; there is at least one."""
-        walk = _Walk([cwd])
+    def command(self, argv: Argv, cwd: str = WORKSPACE, stdin: bytes = b"") -> list[Step]:
+        """Return the steps of one argv with its standard input; there is at least one."""
+        walk = _Walk([cwd], stdin)
         self._argv(argv, walk, "", 0)
         return walk.steps
 
@@ -81,6 +82,9 @@ class Judge:
         self._protected(argv, risk, walk, via)
         for found in inner(argv):
             self._inner(argv, found, walk, via, depth + 1, in_line)
+        if walk.stdin and reads_input(argv):
+            text, walk.stdin = walk.stdin.decode("utf-8", "surrogateescape"), b""
+            self._line(text, walk, f"{via}, {argv[0]}'s input" if via else f"{argv[0]}'s input", depth + 1)
 
     def _inner(self, argv: Argv, found: Inner, walk: _Walk, via: str, depth: int, in_line: bool) -> None:
         inside = f"{via}, {argv[0]}" if via else argv[0]

@@ -193,6 +193,11 @@ def _shell(argv: Argv) -> list[Inner]:
     return [Inner(line=parsed.operands[0])] if parsed.operands else [Inner(unknown="-c has no line after it")]
 
 
+def reads_input(argv: Argv) -> bool:
+    """Return True for a shell that takes its commands from standard input."""
+    return argv[0] in SHELLS and all(word.startswith(("-", "+")) for word in argv[1:])
+
+
 def _option_commands(argv: Argv) -> Iterator[Inner]:
     """Yield the values of options that are commands themselves, by the table of programs."""
     spec, words, _ = spec_of(argv)

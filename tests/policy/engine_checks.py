@@ -186,11 +186,29 @@ def _reason_facts() -> Iterator[tuple[str, bool]]:
 
 def _limit_facts() -> Iterator[tuple[str, bool]]:
     yield from _line_limits()
+    yield from _input_facts()
     judge = engine("version: 1\ncommands: [{allow: [env, ls, bash]}]").judge
     yield "eight inside one another", judge(Exec((*["env"] * 8, "ls"))).allowed
     yield "nine inside one another", judge(Exec((*["env"] * 9, "ls"))).rule == "limits"
     yield "300 steps", judge(line("ls;" * 200 + f"bash -c '{'ls;' * 97}'")).allowed
     yield "301 steps", judge(line("ls;" * 200 + f"bash -c '{'ls;' * 98}'")).rule == "limits"
+
+
+def _input_facts() -> Iterator[tuple[str, bool]]:
+    judge = engine("version: 1\ncommands: [{allow: [bash, env, ls, cat]}]").judge
+    for argv, text, fine in (
+        (("bash",), b"ls", True),
+        (("bash",), b"ls; rm x", False),
+        (("bash", "-e"), b"rm x", False),
+        (("bash", "-s"), b"rm x", False),
+        (("env", "bash"), b"rm x", False),
+        (("env", "bash"), b"ls", True),
+        (("bash", "x.sh"), b"rm x", True),
+        (("bash", "-c", "ls"), b"rm x", True),
+        (("cat",), b"rm x", True),
+        (("bash",), b"\xff", False),
+    ):
+        yield f"input of {argv}: {text!r}", judge(Exec(argv, stdin=text)).allowed is fine
 
 
 def _line_limits() -> Iterator[tuple[str, bool]]:
