@@ -63,7 +63,7 @@ class Judging:
             if validation.decision is not ValidationDecision.ASK:
                 judged.append(_settled(request, validation))
             elif self._approvals.remembered(validation.approval_key):
-                judged.append(_ready(request, validation))
+                judged.append(_ready(request, validation, approved=True))
             elif self._approvals.handler is None:
                 judged.append(_unavailable(request, validation))
             else:
@@ -116,11 +116,11 @@ class Judging:
             changed = f"a person changed the arguments to {request.to_dict()['arguments']}"
             note = f"{changed}; {note}" if note else changed
         self._approvals.remember(answer, request)
-        return dataclasses.replace(_ready(request, validation), note=note)
+        return dataclasses.replace(_ready(request, validation, approved=True), note=note)
 
 
-def _ready(request: ActionRequest, validation: ActionValidation) -> Judged:
-    return Judged(request, ScheduledAction(request, validation.risk, validation.concurrency_key))
+def _ready(request: ActionRequest, validation: ActionValidation, *, approved: bool = False) -> Judged:
+    return Judged(request, ScheduledAction(request, validation.risk, validation.concurrency_key, approved))
 
 
 def _settled(request: ActionRequest, validation: ActionValidation) -> Judged:

@@ -15,17 +15,22 @@ from mindx.core.agent_context import AgentContext
 from mindx.core.agent_error import ErrorCode
 from mindx.core.observation import Observation, Status
 from mindx.errors import MindxError
+from mindx.runtime.consent import consent
 from mindx.runtime.dispatcher import ActionDispatcher, failed
 from mindx.runtime.reaping import OverdueError, Reaper
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledAction:
-    """An Action that may run, with the risk and the key that were computed for it."""
+    """An Action that may run, with the risk and the key that were computed for it.
+
+    `approved` is True when a person said yes to its exact arguments.
+    """
 
     request: ActionRequest
     risk: ActionRisk
     concurrency_key: str | None = None
+    approved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,7 @@ class _Batch:
             return
         self._begun.add(request.action_id)
         await self._listener.started(action)
-        work = self._dispatcher.execute(request, self._context)
+        work = self._execute(action)
         if limit_s == math.inf:
             await self._keep(action, await work)
             return
@@ -188,6 +193,10 @@ class _Batch:
             text = f"it did not end within {limit_s:.3g} s and was stopped; what it had done by then is not known"
             observation = _timed_out(request, code, text, began=True)
         await self._keep(action, observation)
+
+    async def _execute(self, action: ScheduledAction) -> Observation:
+        with consent(action.request.action_id if action.approved else ""):
+            return await self._dispatcher.execute(action.request, self._context)
 
     def _limit(self, request: ActionRequest) -> tuple[float, ErrorCode]:
         own = self._limits.action_timeout_s if request.timeout_s is None else request.timeout_s

@@ -18,6 +18,7 @@ from mindx.errors import InputError, SandboxError
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import LoadedPolicy, load_policy
 from mindx.policy.model import Policy
+from mindx.runtime.consent import approved_action_id
 from mindx.runtime.recorded import RecordedSandbox
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.sandbox.base import Entry, OutputListener, Sandbox
@@ -178,7 +179,10 @@ class Session:
                 "deny", "limits.commands", f"the policy allows {allowed} commands in a session, and they are spent"
             )
         self._commands_left -= 1
-        return self.engine.judge(command)
+        verdict = self.engine.judge(command)
+        if verdict.decision == "ask" and approved_action_id():
+            return Verdict("allow", verdict.rule, f"a person said yes to {approved_action_id()}")
+        return verdict
 
     async def _planned_copy(self) -> CopyIn | None:
         """Look through the folder before a container exists: a bad one must cost nothing."""

@@ -4,11 +4,14 @@ import json
 import pytest
 
 from mindx import (
+    ActionRequest,
+    ActionRisk,
     AgentDecision,
     AgentResult,
     AgentRuntime,
     ChatMessage,
     ErrorCode,
+    FunctionExecutor,
     InputError,
     LocalConversationStore,
     RunConfig,
@@ -23,10 +26,11 @@ from mindx import (
 )
 from mindx.core.agent_session import SessionEvent
 from mindx.core.command import Exec
+from mindx.policy.load import parse_policy
 from mindx.runtime.event_queue import SessionEventQueue
 from mindx.runtime.session import Session
 from mindx.sandbox.fake import FakeSandbox
-from tests.agents.support import Made, World, act
+from tests.agents.support import READ, Made, World, act
 
 E = SessionEventType
 SHORT = RunConfig(max_steps=2, heartbeat_s=0.0, interactive=False)
@@ -387,6 +391,42 @@ def test_each_session_has_one_container_of_its_own_opened_when_it_is_needed(tmp_
     script = (AgentDecision.complete("x"), act("1:look", "2:look"), AgentDecision.complete("x"), act("3:look"))
     script = (*script, AgentDecision.complete("x"), act("4:look"), AgentDecision.complete("x"))
     in_runtime(scenario, *script, executor=executor, open_session=boxes)
+
+
+ASKS = b"""
+version: 1
+commands:
+  - ask: [cat]
+  - deny: [rm]
+"""
+
+
+@pytest.mark.parametrize(("answer", "status"), [(True, "SUCCESS"), (False, "DENIED")])
+def test_a_persons_yes_to_an_action_answers_what_the_operators_policy_asks(answer, status):
+    def open_session(environment, policy):
+        return Session(parse_policy(ASKS, source="test"), open_sandbox=lambda loaded, progress: FakeSandbox())
+
+    async def call(arguments, context):
+        sandbox = await context.open_sandbox()
+        return (await sandbox.execute(Exec(tuple(arguments["argv"]), stdin=b"seen"))).stdout.decode()
+
+    executor = FunctionExecutor({"run": call, "quiet": call}, {"run": ActionRisk.DANGEROUS, "quiet": READ})
+    config = RunConfig(heartbeat_s=0.0, allow_dangerous=True, interactive=False)
+
+    def one(action_id, name, *argv):
+        return AgentDecision.act(ActionRequest(action_id, name, {"argv": list(argv)}))
+
+    async def main():
+        script = (one("1", "run", "cat"), one("2", "quiet", "cat"), one("3", "run", "rm", "x"))
+        made = Made(
+            *script, executor=executor, open_session=open_session, config=config, approval_handler=lambda asked: answer
+        )
+        return await made.run()
+
+    result = asyncio.run(main())
+    assert [item.status.value for item in result.observations] == [status, "DENIED", "DENIED"]
+    if answer:
+        assert result.observations[0].value == "seen"
 
 
 def test_a_lost_container_ends_the_run_and_the_next_run_gets_a_new_one():
