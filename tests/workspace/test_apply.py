@@ -263,6 +263,24 @@ def test_undo_never_touches_a_folder_that_took_the_place(worked: Worked, tmp_pat
     assert listing(folder) == expected()
 
 
+def test_undo_brings_back_the_users_own_modes(worked: Worked, tmp_path: Path) -> None:
+    for name in ("gone.txt", "edit.txt"):
+        (tmp_path / "w" / name).chmod(0o600)
+    (tmp_path / "w" / "old").chmod(0o700)
+    before = listing(tmp_path / "w")
+    assert apply(worked.changes, worked.run, tmp_path / "w").ok
+    assert undo(worked.run).ok
+    assert listing(tmp_path / "w") == before
+
+
+def test_a_file_whose_folder_is_missing_is_a_conflict(tmp_path: Path) -> None:
+    fill(tmp_path / "w", {"d/keep": "k"})
+    worked = work(tmp_path / "w", tmp_path / "run", lambda tree: put(tree, "d/new", "n"))
+    (tmp_path / "empty").mkdir()
+    report = apply(worked.changes, worked.run, tmp_path / "empty")
+    assert [(item.path, item.reason) for item in report.conflicts] == [("d/new", "its folder is not there")]
+
+
 def test_two_applies_at_once(worked: Worked, tmp_path: Path) -> None:
     handle = os.open(worked.run.path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_SH)  # two readers would do no harm to each other: an apply is none
