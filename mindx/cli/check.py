@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,8 +14,9 @@ from mindx.cli.render import action_label, fault_lines, print_json, styled
 from mindx.core.plan import ParsedPlan
 from mindx.core.run import SCHEMA_VERSION, Outcome, render_json
 from mindx.policy.engine import PolicyEngine
-from mindx.policy.load import LoadedPolicy, load_policy
+from mindx.policy.load import LoadedPolicy
 from mindx.runtime.vetting import refusal_of, step_faults, tools_for, vet_source
+from mindx.settings import effective_policy
 from mindx.tools.vet import VettedPlan, VettedStep
 
 _COLOURS = {"ok": "green", "invalid": "red", "denied": "yellow"}
@@ -25,15 +27,21 @@ _COLOURS = {"ok": "green", "invalid": "red", "denied": "yellow"}
 )
 @click.argument("plan", metavar="PLAN|-")
 @policy_option
+@click.option(
+    "--workspace",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder that the plan will run on: its mindx.yaml and .mindx/policy.yaml count.",
+)
 @autonomous_option
 @json_option
-def command(plan: str, policy: str | None, autonomous: bool, as_json: bool) -> int:
+def command(plan: str, policy: str | None, workspace: Path | None, autonomous: bool, as_json: bool) -> int:
     """Check PLAN (a JSON file, `-` for standard input): its form, and every step against the policy.
 
     Exit code 0 if it may run, 2 if it is invalid, 3 if it is only denied.
     """
     source = read_plan(plan)
-    loaded = load_policy(policy)
+    loaded = effective_policy(policy, workspace=workspace)
     engine = PolicyEngine(loaded.policy, autonomous=autonomous)
     parsed, vetted = vet_source(source, engine, tools_for(loaded.policy.limits))
     refusal = refusal_of(vetted)

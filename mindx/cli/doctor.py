@@ -23,10 +23,10 @@ def command(policy: str | None, as_json: bool) -> None:
 
     Exit code 0 when a run can work, 4 when not.
     """
-    from mindx.policy.load import load_policy
     from mindx.sandbox.doctor import examine
+    from mindx.settings import effective_policy
 
-    diagnosis = examine(load_policy(policy).policy.image)
+    diagnosis = examine(effective_policy(policy).policy.image)
     if as_json:
         document = {
             "schema_version": SCHEMA_VERSION,

@@ -16,7 +16,7 @@ import click
 from mindx.cli.errors import EXEC_DENIED, EXEC_FAILED, INTERRUPTED, say
 from mindx.cli.interrupt import run_async
 from mindx.cli.live import LiveOutput
-from mindx.cli.options import autonomous_option, json_option, policy_option, workspace_option
+from mindx.cli.options import autonomous_option, image_option, json_option, policy_option, workspace_option
 from mindx.cli.render import note, print_json
 from mindx.core.command import Exec
 from mindx.core.output import encode_output, plain_text
@@ -24,6 +24,7 @@ from mindx.core.receipt import ExecResult, ExitCause
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import DeniedError, InputError
 from mindx.runtime.session import Session
+from mindx.settings import effective_policy
 
 MAX_STDIN_BYTES = 64 * 1024 * 1024
 STDIN_NOTICE_S = 3.0
@@ -48,7 +49,7 @@ is thrown away; use `mindx run` to keep changes.
 @policy_option
 @workspace_option
 @autonomous_option
-@click.option("--image", metavar="NAME", help="Use this image instead of the policy's.")
+@image_option
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Deadline."
 )
@@ -71,7 +72,7 @@ def command(
     as_json: bool,
 ) -> int:
     """Run one program in a container, without a shell, and exit with its code."""
-    session = Session(policy, workspace, image, autonomous=autonomous)
+    session = Session(effective_policy(policy, image, workspace), workspace, autonomous=autonomous)
     wanted = session.command(argv, cwd=cwd, env=dict(map(_pair, variables)), timeout_s=timeout_s)
     verdict = session.engine.judge(wanted)
     if not verdict.allowed:  # before standard input is read and a container started

@@ -26,6 +26,7 @@ workspace_option = click.option(
     help="A folder to copy into the container; it is never mounted. Without it the workspace is empty.",
 )
 autonomous_option = click.option("--autonomous", is_flag=True, help="Grant the removal of files (rm).")
+image_option = click.option("--image", metavar="NAME", help="Use this image instead of the policy's.")
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else."
 )

@@ -16,10 +16,11 @@ from mindx.cli.render import print_json, styled
 from mindx.core.command import Exec
 from mindx.core.verdict import Verdict
 from mindx.policy.engine import Explanation, PolicyEngine
-from mindx.policy.layers import Merged, load_layers
+from mindx.policy.layers import Merged
 from mindx.policy.load import load_policy
 from mindx.policy.paths import resolve
 from mindx.policy.words import shown
+from mindx.settings import policy_in_force, read_settings
 
 _SCHEMA_VERSION = 1
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
@@ -57,7 +58,7 @@ def show_policy(policy: str | None, workspace: Path | None, origin: bool, as_jso
     """Print the policy in force: all layers merged, with every default, and its digest."""
     from mindx.policy.text import as_document, as_yaml
 
-    merged = load_layers(policy, workspace)
+    merged = policy_in_force(read_settings(policy, workspace=workspace), workspace)
     loaded = merged.loaded
     if as_json:
         _print_document(
@@ -129,7 +130,7 @@ def explain_command(
     """
     if (line is None) == (not argv):
         raise click.UsageError("give a command after --, or a line with --line")
-    merged = load_layers(policy, workspace)
+    merged = policy_in_force(read_settings(policy, workspace=workspace), workspace)
     engine = PolicyEngine(merged.loaded.policy, autonomous=autonomous)
     limits = merged.loaded.policy.limits
     words = argv if line is None else ("bash", "-o", "pipefail", "-c", line)

@@ -9,13 +9,13 @@ import click
 
 from mindx.cli.errors import INTERRUPTED, say, write_report
 from mindx.cli.interrupt import run_async
-from mindx.cli.options import autonomous_option, json_option, policy_option, read_plan, workspace_option
+from mindx.cli.options import autonomous_option, image_option, json_option, policy_option, read_plan, workspace_option
 from mindx.cli.render import StepPrinter, fault_lines, note, print_json, print_summary
 from mindx.cli.store import run_store
 from mindx.core.run import Outcome, RunResult
 from mindx.errors import MindxError
-from mindx.policy.load import load_policy
 from mindx.runtime.plan_run import PlanRun
+from mindx.settings import effective_policy
 from mindx.tools.vet import VettedPlan
 
 EPILOG = """\b
@@ -36,6 +36,7 @@ Files that run on your machine later (hooks, CI and task files ...) are never ta
 @policy_option
 @workspace_option
 @autonomous_option
+@image_option
 @click.option("--keep-going", is_flag=True, help="Go on after a step that did not succeed.")
 @click.option("--apply", "apply_", is_flag=True, help="Write the changes to --workspace if the plan completed.")
 @click.option("--review", is_flag=True, help="Go through the changes afterwards and choose what to take.")
@@ -45,6 +46,7 @@ def command(
     policy: str | None,
     workspace: Path | None,
     autonomous: bool,
+    image: str | None,
     keep_going: bool,
     apply_: bool,
     review: bool,
@@ -66,7 +68,7 @@ def command(
 
     run = PlanRun(
         source,
-        load_policy(policy),
+        effective_policy(policy, image, workspace),
         run_store(),
         workspace=workspace,
         autonomous=autonomous,

@@ -23,8 +23,8 @@ from mindx.core.observation import Observation, Status
 from mindx.core.output import plain_value
 from mindx.core.plan import Action
 from mindx.core.run import RunResult, render_json
-from mindx.policy.load import load_policy
 from mindx.runtime.shell_run import ShellRun
+from mindx.settings import effective_policy
 from mindx.tools.simple_coder_state import CoderState, relative
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def command(policy: str | None, workspace: Path | None, autonomous: bool, as_jso
     read_line = _prompting() if typed else _reading
     run = ShellRun(
         read_line,
-        load_policy(policy),
+        effective_policy(policy, None, workspace),
         run_store(),
         workspace=workspace,
         autonomous=autonomous,

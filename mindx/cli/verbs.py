@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ VERBS = {
     "runs": Verb("mindx.cli.runs", "List and show past runs."),
     "trace": Verb("mindx.cli.trace", "Show or verify the record of a run."),
     "policy": Verb("mindx.cli.policy", "Check and explain policies."),
-    "trust": Verb("mindx.cli.trust", "Trust the policy file that a project brings."),
+    "trust": Verb("mindx.cli.trust", "Trust the policy and settings that a project brings."),
+    "config": Verb("mindx.cli.config", "Show the settings in force and who set them."),
     "image": Verb("mindx.cli.image", "Build, list, move and remove the images of sessions."),
     "setup": Verb("mindx.cli.setup", "Install and start the engine, and build the base image."),
     "doctor": Verb("mindx.cli.doctor", "Check the engine and what mindx needs."),
@@ -53,6 +55,15 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(verb.module).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; for a name that does not exist, name the nearest that does."""
+        near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+        if near and not args[0].startswith("-") and near[0] != args[0]:
+            ctx.fail(f"there is no command {args[0]!r}; did you mean {near[0]}?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; a reader that has gone is told apart from other ends."""

@@ -21,12 +21,12 @@ def command(policy: str | None, as_json: bool) -> None:
     Takes up to a minute, and touches nothing but its own containers. Exit code 0 only when all hold, 1 when one does
     not, 4 without an engine.
     """
-    from mindx.policy.load import load_policy
     from mindx.runtime.sandboxes import container_settings
     from mindx.sandbox.probe import Finding
     from mindx.sandbox.verify import verify
+    from mindx.settings import effective_policy
 
-    loaded = load_policy(policy)
+    loaded = effective_policy(policy)
 
     def tell(finding: Finding) -> None:
         mark = "ok  " if finding.passed else "FAIL"

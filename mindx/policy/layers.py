@@ -57,9 +57,10 @@ class Merged:
     origin: dict[str, str] = field(default_factory=dict)
 
 
-def load_layers(ref: str | Path | None = None, project: Path | None = None) -> Merged:
+def load_layers(ref: str | Path | None = None, project: Path | None = None, more: Sequence[Layer] = ()) -> Merged:
     """Return the policy in force for a run: `ref` as in load_policy, `project` the folder that is copied in, or None.
 
+    `more` are layers that come from elsewhere, such as a mindx.yaml; they stand between the project's and the user's.
     Everything is read here, once. Raises InputError for a layer that is not usable, by its own name, and with code
     policy_untrusted when a project that is not trusted sets what only a trusted one may.
     """
@@ -69,6 +70,7 @@ def load_layers(ref: str | Path | None = None, project: Path | None = None) -> M
     layer = _project_layer(project) if project is not None else None
     if layer is not None:
         found.append(layer)
+    found.extend(more)
     user = user_policy_path()
     if os.path.lexists(user):
         found.append(Layer("user", load_policy(user)))
@@ -224,14 +226,19 @@ def is_trusted(project: Path, data: bytes) -> bool:
     return _trusted().get(_key(project)) == hashlib.sha256(data).hexdigest()
 
 
+def remember(path: Path, data: bytes) -> str:
+    """Remember this very content, standing at `path`, as trusted, and return its digest. Raises InputError."""
+    digest = hashlib.sha256(data).hexdigest()
+    _write_trusted({**_trusted(), _key(path): digest})
+    return digest
+
+
 def trust(project: Path) -> str:
     """Remember the project's policy file as trusted, and return its digest. Raises InputError if it is not usable."""
     path = project / PROJECT_FILE
     data = read_policy_file(str(path))
     parse_policy(data, source=str(path), name="project")
-    digest = hashlib.sha256(data).hexdigest()
-    _write_trusted({**_trusted(), _key(project): digest})
-    return digest
+    return remember(project, data)
 
 
 def distrust(project: Path) -> bool:

@@ -1,0 +1,151 @@
+"""The project file, mindx.yaml: what a project asks of a run. It may tighten; more only when the user trusts it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mindx.errors import InputError
+from mindx.policy.document import read_document
+from mindx.policy.layers import Layer, is_trusted, remember
+from mindx.policy.load import LoadedPolicy, load_policy, read_policy_file
+from mindx.policy.model import Glob, Policy, WorkspaceRules
+
+NAME = "mindx.yaml"
+
+
+class Wishes(BaseModel):
+    """The keys of a mindx.yaml, and of the user's own config.yaml. All are optional.
+
+    `policy` is a preset's name or a path beside the file, `image` a base image's name, `exclude` are .gitignore
+    patterns of what stays out of the workspace.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    policy: str | None = Field(default=None, min_length=1, max_length=1024)
+    image: str | None = Field(default=None, min_length=1, max_length=255)
+    exclude: tuple[Glob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """One file that was read. `data` is all that it says, the policy that it names included: trust is bound to it."""
+
+    path: Path
+    wishes: Wishes
+    data: bytes
+    trusted: bool
+
+
+def find_project_file(folder: Path) -> Path | None:
+    """Return the mindx.yaml of `folder` or of the nearest folder above it; None when there is none.
+
+    The search ends at the root of a git repository, at the user's home and at a folder of another user.
+    """
+    folder = folder.resolve()
+    home, owner = Path.home().resolve(), folder.stat().st_uid
+    for at in (folder, *folder.parents):
+        if at.stat().st_uid != owner:
+            return None
+        if os.path.lexists(at / NAME):
+            return at / NAME
+        if (at / ".git").exists() or at == home:
+            return None
+    return None
+
+
+def read_project_file(path: Path) -> ProjectFile:
+    """Return what a file says. Raises InputError: project_file_invalid, policy_not_found, policy_unsafe_file."""
+    data = read_policy_file(str(path))
+    wishes = parse_wishes(data, path)
+    named = policy_path(wishes, path)
+    if named is not None:
+        data += b"\0" + read_policy_file(str(named))
+    return ProjectFile(path, wishes, data, is_trusted(path, data))
+
+
+def trust_project_file(path: Path) -> str:
+    """Trust a file, and the policy that it names, as they are now; return the digest. Raises InputError."""
+    found = read_project_file(path)
+    layer_of(replace(found, trusted=True))
+    return remember(path, found.data)
+
+
+def policy_path(wishes: Wishes, path: Path) -> Path | None:
+    """Return the path of the policy file that the wishes name, None when they name none, or a preset."""
+    named = wishes.policy
+    if named is None or not ("/" in named or named.endswith((".yaml", ".yml"))):
+        return None
+    return path.parent / named
+
+
+def parse_wishes(data: bytes, path: Path) -> Wishes:
+    """Return the keys of a file; `path` is for the message. Raises InputError (project_file_invalid)."""
+    document = read_document(data)
+    faults = [f"line {fault.line}: {fault.message}" for fault in document.faults]
+    value = {} if document.value is None else document.value
+    if not faults and not isinstance(value, dict):
+        faults = [f"it must be a mapping with the keys {', '.join(Wishes.model_fields)}"]
+    if not faults:
+        try:
+            return Wishes.model_validate(value)
+        except ValidationError as error:
+            faults = [_fault(dict(one)) for one in error.errors()]
+    raise InputError("project_file_invalid", f"{path} cannot be used: {'; '.join(faults)}")
+
+
+def _fault(error: dict[str, object]) -> str:
+    where = ".".join(str(part) for part in error["loc"])  # type: ignore[attr-defined]
+    if error["type"] == "extra_forbidden":
+        known = list(Wishes.model_fields)
+        near = difflib.get_close_matches(where, known, 1)
+        return f"there is no key {where[:60]!r}; " + (
+            f"did you mean {near[0]}?" if near else f"write {', '.join(known)}"
+        )
+    return f"{where}: {str(error['msg']).removeprefix('Value error, ')}"
+
+
+def layer_of(found: ProjectFile) -> Layer | None:
+    """Return what a project's file asks as one layer of the policy, None when that is nothing.
+
+    Raises InputError (policy_untrusted) when it asks for an image and is not trusted.
+    """
+    wishes = found.wishes
+    if wishes.image is not None and not found.trusted:
+        raise InputError(
+            "policy_untrusted",
+            f"{found.path} chooses the image {wishes.image[:60]!r}, which a project may do only when you trust it; "
+            f"read the file, then: mindx trust {found.path.parent}",
+        )
+    named = policy_path(wishes, found.path)
+    base = load_policy(named or wishes.policy) if wishes.policy is not None else None
+    if base is None and wishes.image is None and not wishes.exclude:
+        return None
+    policy = Policy() if base is None else base.policy
+    rules = policy.workspace
+    values: dict[str, object] = {
+        "workspace": WorkspaceRules.model_validate(
+            {**rules.model_dump(exclude_unset=True), "exclude": (*rules.exclude, *wishes.exclude)}
+        )
+    }
+    if wishes.image is not None:
+        values["image"] = wishes.image
+    written = policy.model_dump(exclude_unset=True, by_alias=True) | values
+    if named is None and wishes.image is None and not found.trusted:
+        written.pop("image", None)  # the preset's own choice of an image is no wish of the project
+    try:
+        policy = Policy.model_validate(written)
+    except ValidationError as error:
+        raise InputError("project_file_invalid", f"{found.path} cannot be used: {error.errors()[0]['msg']}") from None
+    source = str(found.path)
+    loaded = (
+        LoadedPolicy(policy=policy, source=source, name="project", sha256=policy.sha256)
+        if base is None
+        else replace(base, policy=policy, sha256=policy.sha256, source=source)
+    )
+    return Layer("project", loaded, trusted=found.trusted)

@@ -1,0 +1,179 @@
+"""Settings: who goes before whom, what a project may and may not do, and names that are nearly right."""
+
+import json
+
+import pytest
+
+from mindx.errors import InputError
+from mindx.policy.layers import CONFIG_VARIABLE
+from mindx.project_file import find_project_file, trust_project_file
+from mindx.settings import effective_policy, policy_in_force, read_settings, unknown_variables
+
+
+@pytest.fixture
+def project(tmp_path, state_dir, monkeypatch):
+    """A folder in a repository, and a configuration folder of the test's own."""
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "config"))
+    monkeypatch.delenv("MINDX_POLICY", raising=False)
+    monkeypatch.delenv("MINDX_IMAGE", raising=False)
+    (tmp_path / "config").mkdir()
+    folder = tmp_path / "project"
+    (folder / "src" / "deep").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    return folder
+
+
+def write(project, text, name="mindx.yaml"):
+    (project / name).write_text(text)
+    return project / name
+
+
+def test_a_flag_goes_before_a_variable_before_the_project_before_the_user(project):
+    user = write(project.parent / "config", "policy: ci-eval\nimage: user\n", "config.yaml")
+    path = write(project, "policy: read-only\nimage: ours\n")
+    environ = {"MINDX_POLICY": "python-dev", "MINDX_IMAGE": "variable"}
+
+    def read(policy=None, image=None, environ=environ, workspace=project):
+        settings = read_settings(policy, image, workspace, environ)
+        return (settings.policy.value, settings.policy.origin, settings.image.value, settings.image.origin)
+
+    assert read("default", "flag") == ("default", "--policy", "flag", "--image")
+    assert read() == ("python-dev", "MINDX_POLICY", "variable", "MINDX_IMAGE")
+    assert read(environ={}) == ("read-only", str(path), "ours", str(path))
+    assert read(environ={}, workspace=None) == ("ci-eval", str(user), "user", str(user))
+    user.unlink()
+    assert read(environ={}, workspace=None) == (None, "built-in", None, "built-in")
+
+
+def test_the_file_is_found_upwards_and_not_beyond_the_repository(project):
+    outside = write(project.parent, "exclude: ['*.x']\n")
+    assert find_project_file(project / "src" / "deep") is None
+    path = write(project, "exclude: ['*.log']\n")
+    assert find_project_file(project / "src" / "deep") == path
+    assert find_project_file(project.parent) == outside
+
+
+def test_a_project_tightens_without_trust(project):
+    assert effective_policy(None, None, project).policy.limits.memory_bytes == 1 << 30
+    write(project, "policy: read-only\nexclude: ['*.log']\n")
+    merged = policy_in_force(read_settings(workspace=project), project)
+    policy = merged.loaded.policy
+    assert policy.limits.memory_bytes == 512 << 20
+    assert "*.log" in policy.workspace.exclude
+    assert merged.origin["limits.memory"] == "project"
+    # It denies what it does not allow, and cannot allow what the base does not.
+    from mindx.core.command import Exec
+    from mindx.policy.engine import PolicyEngine
+
+    engine = PolicyEngine(policy, autonomous=False)
+    assert not engine.judge(Exec(("python3", "x.py"), timeout_s=5)).allowed
+    assert engine.judge(Exec(("cat", "x.py"), timeout_s=5)).allowed
+
+
+def test_a_project_cannot_loosen_even_by_a_policy_file_of_its_own(project):
+    write(project, "version: 1\nlimits: {memory: 8GiB, pids: 4096}\ncommands:\n  - allow: [curl, cat]\n", "own.yaml")
+    write(project, "policy: own.yaml\n")
+    policy = effective_policy(None, None, project).policy
+    assert (policy.limits.memory_bytes, policy.limits.pids) == (1 << 30, 128)
+    from mindx.core.command import Exec
+    from mindx.policy.engine import PolicyEngine
+
+    assert not PolicyEngine(policy, autonomous=False).judge(Exec(("curl", "x"), timeout_s=5)).allowed
+
+
+def test_an_image_wants_trust_and_trust_ends_with_the_content(project):
+    path = write(project, "image: node\npolicy: own.yaml\n")
+    write(project, "version: 1\ncommands:\n  - allow: cat\n", "own.yaml")
+    with pytest.raises(InputError, match=f"mindx trust {project}") as caught:
+        effective_policy(None, None, project)
+    assert caught.value.code == "policy_untrusted"
+    trust_project_file(path)
+    loaded = effective_policy(None, None, project)
+    assert loaded.policy.image == "node"
+    assert effective_policy(None, "flag", project).policy.image == "flag"
+    write(project, "version: 1\ncommands:\n  - allow: curl\n", "own.yaml")  # the file beside it counts too
+    with pytest.raises(InputError, match="mindx trust"):
+        effective_policy(None, None, project)
+
+
+def test_a_trusted_image_without_a_policy_is_used(project):
+    trust_project_file(write(project, "image: node\n"))
+    assert effective_policy(None, None, project).policy.image == "node"
+
+
+def test_the_users_own_file_names_the_base_and_excludes(project):
+    write(project.parent / "config", "policy: python-dev\nexclude: ['*.tmp']\nimage: mine\n", "config.yaml")
+    loaded = effective_policy(None, None, project)
+    assert (loaded.name, loaded.policy.image) == ("python-dev", "mine")
+    assert "*.tmp" in loaded.policy.workspace.exclude
+    assert loaded.sha256 == loaded.policy.sha256
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("polcy: default\n", "did you mean policy?"),
+        ("exlude: []\n", "did you mean exclude?"),
+        ("exclude: ['!x']\n", "exclude"),
+        ("- a\n", "mapping"),
+        ("policy: [a]\n", "policy"),
+        ("policy: a\npolicy: b\n", "line 2"),
+        ("policy: &x a\n", "line 1"),
+        ("policy: defualt\n", "did you mean default?"),
+    ],
+)
+def test_a_file_that_is_not_understood_is_one_message(project, text, words):
+    write(project, text)
+    with pytest.raises(InputError) as caught:
+        effective_policy(None, None, project)
+    assert words in caught.value.message
+
+
+def test_an_empty_file_says_nothing(project):
+    write(project, "# nothing yet\n")
+    assert effective_policy(None, None, project).policy == effective_policy(None).policy
+
+
+def test_variables_that_nobody_reads_are_told():
+    assert unknown_variables({"MINDX_POLCY": "x", "MINDX_POLICY": "y", "HOME": "/"}) == {"MINDX_POLCY": "MINDX_POLICY"}
+
+
+def test_config_show_tells_origins(mindx):
+    (mindx.folder / "mindx.yaml").write_text("policy: read-only\n")
+    mindx.env["MINDX_CONFIG_DIR"] = str(mindx.folder / "none")
+    done = mindx("config", "show", "--origin", env={"MINDX_IMGE": "x"})
+    assert done.code == 0
+    assert "did you mean MINDX_IMAGE?" in done.err
+    assert f"({mindx.folder / 'mindx.yaml'})" in done.out
+    document = mindx("config", "show", "--json", "--policy", "ci-eval").json
+    assert document["settings"]["policy"] == {"value": "ci-eval", "origin": "--policy"}
+    assert document["settings"]["project_file"]["origin"] == "not trusted: it can only tighten"
+
+
+def test_a_run_obeys_the_projects_file(mindx):
+    (mindx.folder / "mindx.yaml").write_text("policy: read-only\n")
+    mindx.env["MINDX_CONFIG_DIR"] = str(mindx.folder / "none")
+    step = {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": "run", "argv": ["python3", "-V"]}}
+    plan = mindx.plan([step])
+    assert mindx("check", plan).code == 0
+    assert mindx("check", plan, "--workspace", ".").code == 3
+    done = mindx("run", plan, "--workspace", ".", "--json")
+    assert (done.code, json.loads(done.out)["outcome"]) == (3, "denied")
+    assert mindx("exec", "--workspace", ".", "--", "python3", "-V").code == 126
+
+
+def test_trust_takes_both_files(mindx):
+    (mindx.folder / "mindx.yaml").write_text("image: node\n")
+    done = mindx("trust", ".")
+    assert done.code == 0
+    assert "mindx.yaml is trusted" in done.out
+    assert mindx("config", "show", "--json").json["settings"]["image"]["value"] == "node"
+    assert mindx("trust", "--forget", ".").out.endswith("is trusted no longer.\n")
+    assert mindx("config", "show").code == 2
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("rnu", "run"), ("exce", "exec"), ("docter", "doctor")])
+def test_a_verb_that_is_nearly_right(mindx, typed, meant):
+    done = mindx(typed)
+    assert done.code == 2
+    assert f"did you mean {meant}?" in done.err
