@@ -115,6 +115,8 @@ class Judging:
                 return _settled(request, validation)
             changed = f"a person changed the arguments to {request.to_dict()['arguments']}"
             note = f"{changed}; {note}" if note else changed
+        elif request.digest != validation.approval_key:  # somebody holds the same dict, and changed it meanwhile
+            return _rejected(request, ApprovalResult(False, "the arguments changed while a person decided"))
         self._approvals.remember(answer, request)
         return dataclasses.replace(_ready(request, validation, approved=True), note=note)
 

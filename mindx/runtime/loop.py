@@ -6,10 +6,9 @@ A fixed plan, a model and an agent with goals are Reasoners to it; there is no s
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import math
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -19,12 +18,13 @@ from mindx.core.agent_event import AgentEventType
 from mindx.core.agent_state import AgentState, AgentStateMachine
 from mindx.core.decision import AgentDecision, CompletionClaim, DecisionKind, UserInputRequest
 from mindx.core.message import ChatMessage
-from mindx.core.observation import Observation, ObservationBatch, Status
+from mindx.core.observation import Observation, ObservationBatch
 from mindx.core.protocols import CompletionGate, ContextManager, PolicyEngine, Reasoner
 from mindx.errors import InputError
 from mindx.runtime.action_log import NO_LOG, ActionLog
 from mindx.runtime.approval import ApprovalDesk
-from mindx.runtime.completion import DefaultCompletionGate, evidence_of
+from mindx.runtime.batch_listener import BatchListener
+from mindx.runtime.completion import DefaultCompletionGate
 from mindx.runtime.dispatcher import ActionDispatcher
 from mindx.runtime.event_stream import EventStream
 from mindx.runtime.judging import Judged, Judging
@@ -32,7 +32,7 @@ from mindx.runtime.limits import MaxStepsError, RunTimeoutError, StepTimeoutErro
 from mindx.runtime.policy_engine import DefaultPolicyEngine
 from mindx.runtime.reaping import OverdueError, Reaper
 from mindx.runtime.run_clock import RunClock
-from mindx.runtime.scheduler import ActionScheduler, BatchLimits, ScheduledAction
+from mindx.runtime.scheduler import ActionScheduler, BatchLimits
 
 __all__ = ["LoopParts", "ReActLoop", "Step"]
 
@@ -180,8 +180,8 @@ class ReActLoop:
         if not isinstance(decision, AgentDecision):
             return f"a Reasoner answers an AgentDecision, not {type(decision).__name__}"
         for request in decision.batch or ():
-            if not isinstance(request, ActionRequest) or not request.action_id:
-                return "every action is an ActionRequest with an action_id"
+            if not isinstance(request, ActionRequest) or not _sound(request):
+                return "every action is an ActionRequest with an action_id, a name and a mapping of arguments"
             if request.action_id in self._action_ids:
                 return f"the action_id {request.action_id} was used before in this run"
         return ""
@@ -218,7 +218,10 @@ class ReActLoop:
         await self._move(AgentState.ACTION_VALIDATING)
         await self._log.requested(batch)
         judged = await self._judging.judge(batch, self._need_approval)
-        listener = _Listener(self, decision, {item.request.action_id: item.note for item in judged if item.note})
+        listener = BatchListener(self.context, self._log, self._stream)
+        listener.verifies = decision.kind is DecisionKind.VERIFY
+        listener.keeps_evidence = self._parts.keeps_evidence
+        listener.notes = {item.request.action_id: item.note for item in judged if item.note}
         for item in judged:
             if item.observation is not None:
                 await listener.settled(item.request, item.observation)
@@ -344,47 +347,6 @@ class ReActLoop:
             await self._stream.emit(AgentEventType.STATE_CHANGED, {"from": before.value, "to": state.value})
 
 
-class _Listener:
-    """Keeps the Observations of one batch, with their evidence, and tells of them."""
-
-    def __init__(self, loop: ReActLoop, decision: AgentDecision, notes: dict[str, str]) -> None:
-        self.seen: dict[str, Observation] = {}
-        self._log, self._stream = loop._log, loop._stream
-        self._run_id, self._known = loop.context.run_id, loop.context.evidence
-        self._verifies = decision.kind is DecisionKind.VERIFY
-        self._notes = notes
-        self._keeps = loop._parts.keeps_evidence
-
-    async def started(self, action: ScheduledAction) -> None:
-        await self._log.started(action.request, action.risk)
-        if self._stream.heard:
-            payload = {**action.request.to_dict(), "risk": action.risk.value}
-            await self._stream.emit(AgentEventType.ACTION_STARTED, payload)
-
-    async def finished(self, action: ScheduledAction, observation: Observation) -> None:
-        await self.settled(action.request, observation)
-
-    async def settled(self, request: ActionRequest, observation: Observation) -> None:
-        """Keep the Observation of an Action that ran, or never will."""
-        observation = self._complete(request, observation)
-        self.seen[request.action_id] = observation
-        await self._log.finished(request, observation)
-        if self._stream.heard:
-            cancelled = observation.status is Status.CANCELLED
-            kind = AgentEventType.ACTION_CANCELLED if cancelled else AgentEventType.ACTION_FINISHED
-            payload = {"action_id": request.action_id, "status": observation.status.value}
-            await self._stream.emit(kind, {**payload, "duration_s": round(observation.duration_s, 6)})
-
-    def _complete(self, request: ActionRequest, observation: Observation) -> Observation:
-        """Add what a person noted, and the evidence that the Observation is by itself."""
-        note = self._notes.get(request.action_id)
-        result = {**observation.result, "note": note} if note else observation.result
-        evidence = observation.evidence
-        if not evidence and self._keeps:
-            own = evidence_of(observation, self._run_id, request.name, verifies=self._verifies)
-            if own.evidence_id in self._known:  # an earlier run of the same work had an Action of this id
-                own = dataclasses.replace(own, evidence_id=f"ev_{self._run_id}_{request.action_id}")
-            evidence = (own,)
-        if not note and evidence is observation.evidence:
-            return observation
-        return dataclasses.replace(observation, result=result, evidence=evidence)
+def _sound(request: ActionRequest) -> bool:
+    named = isinstance(request.action_id, str) and bool(request.action_id) and isinstance(request.name, str)
+    return named and isinstance(request.arguments, Mapping)

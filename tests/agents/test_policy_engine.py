@@ -212,6 +212,18 @@ def test_changed_arguments_that_the_policy_denies_do_not_run():
     assert result.observations[0].message == "not there"
 
 
+def test_arguments_that_change_while_a_person_decides_are_refused():
+    arguments = {"path": "a"}
+
+    def handler(request):
+        arguments["path"] = "/"
+        return True
+
+    result, made = run(AgentDecision.act(ActionRequest("1", "smash", arguments)), config=ALL, approval_handler=handler)
+    assert result.observations[0].status is Status.DENIED
+    assert made.world.calls == []
+
+
 def with_argument(action_id, value):
     return AgentDecision.act(ActionRequest(action_id, "smash", {"x": value}))
 

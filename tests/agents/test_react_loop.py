@@ -171,6 +171,15 @@ def test_nonsense_is_told_and_three_times_is_an_error():
     assert (result.error_info.code, result.error_info.phase) == (ErrorCode.INVALID_DECISION, ErrorPhase.REASONING)
 
 
+@pytest.mark.parametrize(
+    "wrong", [("", "look", {}), (None, "look", {}), ("1", None, {}), ("1", "look", None), (1, 2, 3)]
+)
+def test_requests_that_are_none_are_told(wrong):
+    result, made = run(AgentDecision.act(ActionRequest(*wrong), batch_id="b"))
+    assert result.ok
+    assert made.world.calls == []
+
+
 def test_an_action_id_is_used_once():
     result, made = run(act("1:look"), act("1:look"), act("2:look"))
     assert [call[0] for call in made.world.calls] == ["look", "look"]
