@@ -29,7 +29,7 @@ class OpenAIProviderParam(BaseModel):
     """Settings of one endpoint; `models[0]` is the default, `platform` a name for messages and records.
 
     `timeout_s` bounds one attempt (of a stream: each wait for its next piece), `deadline_s` all attempts and the waits
-    between them, `max_attempts` their number. Raises ProviderError (provider_key_missing, provider_settings_invalid)
+    between them, `max_attempts` their number. `origin` says where key and base URL came from. Raises ProviderError (provider_key_missing, provider_settings_invalid)
     from `from_env`, and pydantic's ValidationError, which shows no key, from its own constructor.
     """
 
@@ -44,6 +44,7 @@ class OpenAIProviderParam(BaseModel):
     deadline_s: float = Field(default=300.0, gt=0)
     max_attempts: int = Field(default=4, ge=1, le=20)
     capabilities: ProviderCapabilities = ProviderCapabilities()
+    origin: str = ""
 
     @property
     def model(self) -> str:
@@ -96,6 +97,7 @@ class OpenAIProviderParam(BaseModel):
                 where = " (in the environment, where the key is)" if name == "BASE_URL" and "API_KEY" in outside else ""
                 raise provider_error("provider_settings_invalid", f"set MINDX_{name}{where}")
         given = {"api_key": found["API_KEY"], "base_url": found["BASE_URL"], "models": found["MODELS"]}
+        given["origin"] = "environment" if "API_KEY" in outside else str(env_file or ".env")
         if found.get("PLATFORM", "").strip():
             given["platform"] = found["PLATFORM"].strip()
         try:

@@ -24,6 +24,7 @@ def test_settings_come_from_the_environment(tmp_path):
     param = from_env(tmp_path, {**BASE, "MINDX_PLATFORM": "mine"})
     assert param.api_key.get_secret_value() == KEY
     assert param.models == ("one", "two", "three")
+    assert param.origin == "environment"
     assert (param.model, param.platform, param.base_url) == ("one", "mine", "http://127.0.0.1:1/v1")
 
 
@@ -46,6 +47,7 @@ def test_a_file_in_the_current_folder_is_read(tmp_path, monkeypatch):
     (tmp_path / ".env").write_text("\n".join(lines).replace("file key", "file-key"))
     param = OpenAIProviderParam.from_env()
     assert (param.api_key.get_secret_value(), param.base_url, param.model) == ("file-key", "http://127.0.0.1:1/v1", "m")
+    assert param.origin == ".env"
     assert "MINDAGENT_API_KEY" not in os.environ
 
 
