@@ -29,8 +29,9 @@ class OpenAIProviderParam(BaseModel):
     """Settings of one endpoint; `models[0]` is the default, `platform` a name for messages and records.
 
     `timeout_s` bounds one attempt (of a stream: each wait for its next piece), `deadline_s` all attempts and the waits
-    between them, `max_attempts` their number. `origin` says where key and base URL came from. Raises ProviderError (provider_key_missing, provider_settings_invalid)
-    from `from_env`, and pydantic's ValidationError, which shows no key, from its own constructor.
+    between them, `max_attempts` their number. `origin` says where key and base URL came from. Raises
+    ProviderError (provider_key_missing, provider_settings_invalid) from `from_env`, and pydantic's ValidationError,
+    which shows no key, from its own constructor.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
