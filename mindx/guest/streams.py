@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+from _collections import deque  # type: ignore[import-not-found]  # what `collections` is slow to load
 
 from . import wire
+from .connection import SHARED_BYTES, SMALL_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ class OutputStream:
         self.total = 0
         self._head_left = head_bytes
         self._tail_bytes = tail_bytes
-        self._tail = bytearray()
+        self._tail: deque[bytes | bytearray] = deque()
+        self._tail_held = 0
         self._hash: object = None
 
     def pump(self, send_head: Callable[[int, bytes], None]) -> bool:
@@ -80,13 +83,18 @@ class OutputStream:
             left -= self.total - before
 
     def _keep(self, data: bytes) -> None:
-        self._tail += data[-self._tail_bytes :]
-        if len(self._tail) > 2 * self._tail_bytes:  # seldom, so that one-byte writes do not move it each time
-            del self._tail[: -self._tail_bytes]
+        last = self._tail[-1] if self._tail else b""
+        if isinstance(last, bytearray) and len(last) + len(data) <= SHARED_BYTES:
+            last += data  # small ones share a buffer: a million objects of one byte take 40 MiB
+        else:
+            self._tail.append(bytearray(data) if len(data) < SMALL_BYTES else data)
+        self._tail_held += len(data)
+        while self._tail_held - len(self._tail[0]) >= self._tail_bytes:
+            self._tail_held -= len(self._tail.popleft())
 
     def tail(self) -> bytes:
         """Return the last bytes beyond the head, at most `tail_bytes`."""
-        return bytes(self._tail[-self._tail_bytes :]) if self._tail_bytes else b""
+        return b"".join(self._tail)[-self._tail_bytes :] if self._tail else b""
 
     def digest(self) -> bytes:
         """Return the raw SHA-256 of the whole stream."""

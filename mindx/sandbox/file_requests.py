@@ -16,7 +16,7 @@ from mindx.sandbox import entries
 from mindx.sandbox.base import Entry, ManifestEntry, PutItem, Sandbox
 from mindx.sandbox.channel import MAX_ANSWER_BYTES, Answer, Channel
 
-WINDOW_BYTES = 4 << 20  # how far the guest reads ahead of a consumer
+WINDOW_BYTES = 8 << 20  # how far the guest reads ahead of a consumer
 MAX_PATH_BYTES = 65_535
 
 
