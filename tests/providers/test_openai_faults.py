@@ -127,7 +127,7 @@ def test_a_wrong_base_url_is_said(remote, way):
 @pytest.mark.parametrize("mode", ["stall", "stall-body"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_stall_ends_at_the_timeout_and_its_connection_closes(remote, mode, way):
-    provider = remote.provider(mode, timeout_s=0.1, api="chat_completions", rules=remote.waits.rules(max_attempts=1))
+    provider = remote.provider(mode, timeout_s=0.3, api="chat_completions", rules=remote.waits.rules(max_attempts=1))
     error = fails(provider, way)
     assert error.code == "provider_timeout"
     asyncio.run(remote.saw("closed"))
