@@ -36,6 +36,7 @@ MODULES = (
     "variables.py",
     "builtins.py",
     "shell_words.py",
+    "shell_redirects.py",
     "shell.py",
     "judge.py",
     "engine.py",

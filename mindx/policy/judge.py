@@ -12,7 +12,8 @@ from mindx.policy.builtins import STARTERS, builtin_problem, is_builtin
 from mindx.policy.model import Policy
 from mindx.policy.risk import Risk, classify
 from mindx.policy.rules import STRICTNESS, Entry, RuleSet, no_rule
-from mindx.policy.shell import Leaf, ShellFault, leaves
+from mindx.policy.shell import leaves
+from mindx.policy.shell_leaf import Leaf, ShellFault
 from mindx.policy.variables import variable_problem
 from mindx.policy.words import PROGRAM_NAME, Argv, Dynamic, shown
 from mindx.policy.wrappers import Inner, inner, reads_input

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from mindx.policy.shell_leaf import Leaf, ShellFault
+from mindx.policy.shell_redirects import Redirections
 from mindx.policy.shell_words import Words
 from mindx.policy.variables import variable_problem
-from mindx.policy.words import Argv, Dynamic
+from mindx.policy.words import Dynamic
 from mindx.policy.wrappers import SHELLS
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _RESERVED = frozenset(
     {"coproc", "function", "select", "case", "do", "done", "elif", "else", "esac", "fi", "for", "if", "in", "then"}
     | {"until", "while", "[[", "]]", "{", "}", "!"}
 )
-_FREE_DEVICES = re.compile(r"/dev/(null|zero|stdin|stdout|stderr|u?random|fd/[0-9])")
 _TOKENS = frozenset(
     {"&&", "||", ";", ";;", ";&", ";;&", "&", "|", "|&", "(", ")", "{", "}", "!", "\n", "if", "then", "elif", "else"}
     | {"fi", "for", "in", "do", "done", "while", "until", "case", "esac"}
@@ -42,29 +42,6 @@ _PLAIN_KINDS = (
     "program list pipeline subshell compound_statement do_group if_statement elif_clause else_clause while_statement"
     " negated_command variable_assignments"
 )
-
-
-class ShellFault(Exception):
-    """A line cannot be judged: `reason`, and the place as line and column from 1."""
-
-    def __init__(self, reason: str, place: tuple[int, int]) -> None:
-        super().__init__(f"{reason} (line {place[0]}, column {place[1]})")
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """One thing that a line does: a program with its words, or (`line`) a line for another shell.
-
-    `env` are the variables set for it alone. `stands_for` says what is judged as this program (a redirection).
-    `files` are paths that it writes by redirection, as written.
-    """
-
-    argv: Argv = ()
-    place: tuple[int, int] = (1, 1)
-    env: tuple[tuple[str, str], ...] = ()
-    line: str | None = None
-    stands_for: str = ""
-    file: str | None = None
 
 
 @lru_cache(maxsize=1)
@@ -105,7 +82,7 @@ def _error(node: Node) -> Node:
     return node
 
 
-class _Walker:
+class _Walker(Redirections):
     def __init__(self, source: bytes) -> None:
         self.source = source
         self.leaves: list[Leaf] = []
@@ -125,12 +102,6 @@ class _Walker:
         }
         for kind in _PLAIN_KINDS.split():
             self.kinds[kind] = self.children
-
-    def refuse(self, node: Node, reason: str) -> ShellFault:
-        return ShellFault(reason, (node.start_point[0] + 1, node.start_point[1] + 1))
-
-    def text(self, node: Node) -> str:
-        return self.source[node.start_byte : node.end_byte].decode()
 
     def statement(self, node: Node) -> None:
         """Judge one statement, by its kind."""
@@ -226,112 +197,12 @@ class _Walker:
                 raise self.refuse(node, "what this shell is fed is known only when it runs; write it out")
             self.leaves.append(Leaf(place=(node.start_point[0] + 1, node.start_point[1] + 1), line=text))
 
-    def redirect(self, node: Node) -> list[str]:
-        """Judge one redirection; return the text it feeds in, if it is a here-document or a here-string."""
-        if node.type == "heredoc_redirect":
-            return [self.heredoc(node)]
-        operator, targets = "", []
-        for child in node.children:
-            if child.type == "file_descriptor":
-                continue
-            if child.is_named:
-                targets.append(child)
-            else:
-                operator += child.type
-        self.gaps(node)
-        closes = operator in (">&-", "<&-")
-        if len(targets) != (0 if closes else 1):
-            raise self.refuse(node, "this redirection is not understood")
-        if closes:
-            return []
-        target = self.words.word(targets[0])
-        if operator == "<<<":
-            return [target]
-        if operator in (">&", "<&") and re.fullmatch(r"[0-9]-?|-", target):
-            return []
-        self.redirect_file(node, operator, target)
-        return []
-
-    def redirect_file(self, node: Node, operator: str, target: str) -> None:
-        if operator not in ("<", ">", ">>", ">|", "&>", "&>>", ">&"):
-            raise self.refuse(node, f"the redirection {operator} is not judged here")
-        place = node.start_point[0] + 1, node.start_point[1] + 1
-        if _FREE_DEVICES.fullmatch(target):
-            return
-        start = target.prefix if isinstance(target, Dynamic) else target
-        if start.startswith(("/dev", "/proc", "/sys")):
-            raise self.refuse(node, f"{target[:40]!a} is no file that a line may redirect")
-        if operator == "<":
-            if isinstance(target, Dynamic):
-                target = Dynamic(target, "./", target.many)
-            self.leaves.append(Leaf(("cat", target), place, stands_for=f"reading from {target[:60]!a}"))
-        elif isinstance(target, Dynamic):
-            raise self.refuse(node, "the file that this writes is known only when it runs; write its name out")
-        else:
-            note = f"writing to {target[:60]!a}"
-            self.leaves.append(Leaf(("tee", "--", target), place, stands_for=note, file=target))
-
-    def heredoc(self, node: Node) -> str:
-        start = next((child for child in node.children if child.type == "heredoc_start"), None)
-        body = next((child for child in node.children if child.type == "heredoc_body"), None)
-        end = next((child for child in node.children if child.type == "heredoc_end"), None)
-        if start is None or end is None:
-            raise self.refuse(node, "this here-document is not understood")
-        for child in node.children:
-            if child.type in ("<<", "<<-", "heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor"):
-                continue
-            if child.type in ("file_redirect", "herestring_redirect"):
-                self.redirect(child)
-            elif child.type in self.kinds:
-                self.statement(child)
-            elif child.type not in ("&&", "||", "\n"):
-                raise self.refuse(child, "this here-document is not understood")
-        raw = self.text(start)
-        word = raw.strip("'\"")
-        if re.fullmatch(r"[A-Za-z0-9_]+|'[A-Za-z0-9_]+'|\"[A-Za-z0-9_]+\"", raw) is None:
-            raise self.refuse(start, "use a plain word for the end of a here-document")
-        text = self.heredoc_text(node, start, end, word)
-        if raw != word or body is None:
-            return text
-        return self.heredoc_expanded(body, text)
-
-    def heredoc_text(self, node: Node, start: Node, end: Node, word: str) -> str:
-        """Return the lines up to the delimiter as bash finds them, and refuse when the grammar found another end."""
-        begin = self.source.find(b"\n", start.end_byte) + 1
-        tabs = any(child.type == "<<-" for child in node.children)
-        position = begin
-        while 0 < position < len(self.source):
-            stop = self.source.find(b"\n", position)
-            stop = len(self.source) if stop < 0 else stop
-            content = self.source[position:stop]
-            if (content.lstrip(b"\t") if tabs else content).decode() == word:
-                if not position <= end.start_byte <= end.end_byte <= stop + 1:
-                    break
-                return self.source[begin:position].decode()
-            position = stop + 1
-        raise self.refuse(node, "the end of this here-document is not clear; put its word on a line of its own")
-
-    def heredoc_expanded(self, body: Node, text: str) -> str:
-        rest, position = b"", body.start_byte
-        for child in body.children:
-            rest += self.source[position : child.start_byte]
-            position = child.end_byte
-            if child.type == "heredoc_content":
-                rest += self.source[child.start_byte : child.end_byte]
-            else:
-                self.words.word(child)
-        rest += self.source[position : body.end_byte]
-        if re.search(rb"[$`\\]", rest):
-            raise self.refuse(body, "this here-document expands more than is understood; quote its word: <<'EOF'")
-        named = any(child.type != "heredoc_content" for child in body.children)
-        return Dynamic(text) if named else text
-
     def assigned(self, node: Node) -> tuple[str, str]:
         """Return name and value of one assignment, after judging both."""
         name, value = node.children[0], node.children[2] if node.child_count > 2 else None
         if name.type != "variable_name":
             raise self.refuse(node, "assigning to a part of an array is not judged here")
-        if node.children[1].start_byte != name.end_byte or (value and value.start_byte != node.children[1].end_byte):
+        if value is not None and value.start_byte != node.children[1].end_byte:
             raise self.refuse(node, "nothing may stand between a variable, = and its value")
         text = ""
         if value is not None and value.type == "array":

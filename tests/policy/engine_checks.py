@@ -12,7 +12,8 @@ from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import parse_policy
 from mindx.policy.paths import PathRefused, inside, resolve
 from mindx.policy.pattern import parse_pattern
-from mindx.policy.shell import ShellFault, leaves
+from mindx.policy.shell import leaves
+from mindx.policy.shell_leaf import ShellFault
 from mindx.policy.variables import encoded_size, variable_problem
 
 TEXT = """

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mindx.errors import InputError
 from mindx.policy.document import read_document
 from mindx.policy.layers import PROJECT_FILE
 from mindx.policy.load import PRESETS, load_policy, parse_policy
+from mindx.policy.model import Approvals, Limits, Policy, Rule, WorkspaceRules
 from mindx.policy.text import as_yaml, json_schema
 from mindx.trace.recorder import Recorder
 from mindx.trace.run_folder import RunFolder, RunStore
@@ -243,3 +245,13 @@ def test_commands_of_a_run_keep_what_decided(tmp_path: Path) -> None:
 
 def test_an_unknown_run_is_told() -> None:
     assert isinstance(run("suggest", "nothing").exception, InputError)
+
+
+def test_the_documentation_names_every_key() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    named = {word.rpartition(".")[2] for word in re.findall(r"`([a-z_.]+)`", text)}
+    tables = (Policy, Limits, WorkspaceRules, Approvals, Rule)
+    keys = {info.alias or name for table in tables for name, info in table.model_fields.items()}
+    assert keys - {"limits", "workspace", "approvals"} <= named
+    for preset in PRESETS:
+        assert f"**{preset}**" in text

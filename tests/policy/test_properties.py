@@ -16,7 +16,8 @@ from mindx.policy.model import Limits, Policy
 from mindx.policy.pattern import parse_pattern
 from mindx.policy.risk import Risk, classify, table
 from mindx.policy.rules import STRICTNESS
-from mindx.policy.shell import ShellFault, leaves
+from mindx.policy.shell import leaves
+from mindx.policy.shell_leaf import ShellFault
 from mindx.policy.words import Dynamic
 from mindx.policy.wrappers import inner
 
