@@ -445,3 +445,47 @@ def test_a_file_that_the_user_saves_meanwhile_is_not_lost(
 def _initial(tmp_path: Path) -> dict[str, Any]:
     fill(tmp_path / "again", FILES)
     return listing(tmp_path / "again")
+
+
+@pytest.mark.parametrize("what", ["apply", "undo"])
+def test_one_file_killed_at_every_single_call(tmp_path: Path, what: str) -> None:
+    folder, old, new = tmp_path / "w", (0o644, b"old"), (0o644, b"new")
+    fill(folder, {"f": "old"})
+    worked = work(folder, tmp_path / "run", lambda tree: put(tree, "f", "new"))
+    call = 0
+    while True:
+        if what == "undo":
+            assert apply(worked.changes, worked.run, folder).ok
+        if not killed_at(call, worked.run.path, folder, what):
+            break
+        assert listing(folder)["f"] in (old, new)
+        with contextlib.suppress(InputError):
+            undo(worked.run)
+        assert listing(folder) == {"f": old}
+        call += 1
+    assert call >= 6
+    assert listing(folder) == {"f": new if what == "apply" else old}
+
+
+def test_rolling_back_needs_no_room(worked: Worked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, real_rename, real_write, full = listing(tmp_path / "w"), os.rename, os.write, False
+
+    def rename(source: Any, target: Any, **options: Any) -> None:
+        nonlocal full
+        if target == "line\nbreak":  # nearly the last step: most is done
+            full = True
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real_rename(source, target, **options)
+
+    def write(handle: int, data: Any) -> int:
+        if full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real_write(handle, data)
+
+    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(WorkspaceError, match="No space left"):
+        apply(worked.changes, worked.run, tmp_path / "w")
+    monkeypatch.undo()
+    assert full
+    assert listing(tmp_path / "w") == before
