@@ -135,3 +135,19 @@ async def test_rule_7_hoppers_are_gone_and_listed(engine, sandbox):
     result = await sandbox.execute(sh(f"for i in 1 2 3 4 5 6 7 8; do python3 -c '{HOPPER}' & done; sleep 0.3"))
     assert result.receipt.killed_count >= 1
     assert only_ours(engine, sandbox), top(engine, sandbox)
+
+
+async def test_rule_1_a_lease_cannot_be_had(sandbox):
+    code = """
+import fcntl, os
+handle = os.open("leased", os.O_CREAT | os.O_RDWR)
+for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK):
+    try:
+        fcntl.fcntl(handle, fcntl.F_SETLEASE, kind)
+        print("leased")
+    except OSError as error:
+        print(error.errno)
+"""
+    result = await sandbox.execute(python(code))
+    assert set(result.stdout.split()) <= {b"1", b"13", b"22"}, result
+    assert result.stdout.split()
