@@ -186,10 +186,11 @@ def layer(name: str, text: str, trusted: bool = True) -> Layer:
     return Layer(name, LoadedPolicy(one, name, one.sha256, name), trusted)  # type: ignore[arg-type]
 
 
-def decision(one: Policy, argv: tuple[str, ...]) -> int:
-    limits = one.limits
+def decision(one: Policy | PolicyEngine, argv: tuple[str, ...]) -> int:
+    engine = one if isinstance(one, PolicyEngine) else PolicyEngine(one, autonomous=True)
+    limits = engine.policy.limits
     asked = Exec(argv, timeout_s=limits.command_timeout_s, max_output_bytes=limits.output_bytes)
-    return STRICTNESS[PolicyEngine(one, autonomous=True).judge(asked).decision]
+    return STRICTNESS[engine.judge(asked).decision]
 
 
 @settings(deadline=None, max_examples=100)
@@ -251,13 +252,15 @@ def mutated(seed: int) -> str:
     return text
 
 
-def test_a_thousand_spoilt_policy_files_are_refused_or_stricter() -> None:
+@pytest.mark.parametrize("first", [0, 250, 500, 750])
+def test_a_thousand_spoilt_policy_files_are_refused_or_stricter(first: int) -> None:
     sound = parse_policy(BASE.encode(), source="sound").policy
     battery = [(rule_text,) for rule in sound.commands for rule_text in rule.texts]
     battery += [("rm", "x"), ("pip", "install"), ("curl",), ("env", "ls"), ("sudo", "ls"), ("ssh", "x"), ("chmod", "x")]
-    wanted = {argv: decision(sound, argv) for argv in battery}
+    engine = PolicyEngine(sound, autonomous=True)
+    wanted = {argv: decision(engine, argv) for argv in battery}
     refused = told = 0
-    for seed in range(1000):
+    for seed in range(first, first + 250):
         text = mutated(seed)
         try:
             spoilt = parse_policy(text.encode("utf-8", "surrogateescape"), source="spoilt").policy
@@ -268,9 +271,10 @@ def test_a_thousand_spoilt_policy_files_are_refused_or_stricter() -> None:
         for name in Limits.model_fields:
             assert getattr(spoilt.limits, name) <= getattr(sound.limits, name), (seed, name)
         assert spoilt.autonomous == "flag"
-        looser = [argv for argv in battery if decision(spoilt, argv) < wanted[argv]]
+        engine = PolicyEngine(spoilt, autonomous=True)
+        looser = [argv for argv in battery if decision(engine, argv) < wanted[argv]]
         assert not looser, (seed, looser)
-    assert refused == told > 300
+    assert refused == told > 75
 
 
 @pytest.mark.parametrize("text", ["ls 'a", "ls (a", "ls (a|)", "ls a|b", "(a b) x", "* x", "/bin/ls", "", "ls (*)"])
