@@ -23,6 +23,7 @@ Examples:
   mindx run plan.json
   mindx run plan.json --workspace . --review
   mindx run plan.json --workspace . --apply
+  mindx run --workspace . --dry-copy
   generate-plan | mindx run - --json
 
 \b
@@ -32,17 +33,20 @@ Files that run on your machine later (hooks, CI and task files ...) are never ta
 
 
 @click.command(name="run", epilog=EPILOG)
-@click.argument("plan", metavar="PLAN|-")
+@click.argument("plan", metavar="PLAN|-", required=False)
 @policy_option
 @workspace_option
 @autonomous_option
 @image_option
 @click.option("--keep-going", is_flag=True, help="Go on after a step that did not succeed.")
 @click.option("--apply", "apply_", is_flag=True, help="Write the changes to --workspace if the plan completed.")
+@click.option(
+    "--dry-copy", is_flag=True, help="Only show what of --workspace would go in, and why not the rest."
+)
 @click.option("--review", is_flag=True, help="Go through the changes afterwards and choose what to take.")
 @json_option
 def command(
-    plan: str,
+    plan: str | None,
     policy: str | None,
     workspace: Path | None,
     autonomous: bool,
@@ -50,9 +54,19 @@ def command(
     keep_going: bool,
     apply_: bool,
     review: bool,
+    dry_copy: bool,
     as_json: bool,
 ) -> int:
     """Run PLAN (a JSON file, `-` for standard input) in a container and show what it did."""
+    if dry_copy:
+        if workspace is None:
+            raise click.UsageError("--dry-copy needs --workspace: there is no folder to look at")
+        from mindx.cli.copy_preview import show_copy
+
+        show_copy(workspace, effective_policy(policy, image, workspace).policy, as_json)
+        return 0
+    if plan is None:
+        raise click.UsageError("name a plan, or `-` for standard input")
     if apply_ and workspace is None:
         raise click.UsageError("--apply needs --workspace: there is no folder to write to")
     if review and (workspace is None or apply_ or as_json or plan == "-"):
@@ -90,6 +104,10 @@ def command(
         return error.exit_code
     assert run.result is not None
     _show(run.result, as_json)
+    if workspace is not None and run.session.baseline.omitted:
+        from mindx.cli.copy_preview import tell_secrets
+
+        tell_secrets(run.session.baseline.omitted, run.policy.policy)
     if apply_ and workspace is not None:
         return _apply(run, workspace)
     if review and run.result.changes:

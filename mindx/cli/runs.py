@@ -10,6 +10,7 @@ import click
 
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.render import note, print_json
+from mindx.cli.runs_output import prune_runs, show_output
 from mindx.cli.store import run_store
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
@@ -21,7 +22,7 @@ from mindx.trace.run_folder import RunFolder
     epilog="\b\nExamples:\n  mindx runs list\n  mindx runs show last\n  mindx runs list --json | jq '.runs[0]'",
 )
 def command() -> None:
-    """List and show past runs."""
+    """List, show and remove past runs."""
 
 
 @command.command(name="list", epilog="\b\nExample:\n  mindx runs list --limit 5")
@@ -60,6 +61,10 @@ def show_run(run: str, as_json: bool) -> None:
         print_json(render_json(document))
     else:
         _print_run(document)
+
+
+command.add_command(show_output)
+command.add_command(prune_runs)
 
 
 def _row(folder: RunFolder) -> dict[str, Any]:

@@ -37,6 +37,8 @@ VERBS = {
     "setup": Verb("mindx.cli.setup", "Install and start the engine, and build the base image."),
     "doctor": Verb("mindx.cli.doctor", "Check the engine and what mindx needs."),
     "verify": Verb("mindx.cli.verify", "Prove in a container that the controls are in force."),
+    "schema": Verb("mindx.cli.schema", "Print the JSON Schema of a document that --json prints."),
+    "completion": Verb("mindx.cli.completion", "Print the completion script of a shell."),
     "gc": Verb("mindx.cli.gc", "Remove containers whose mindx has died."),
 }
 
