@@ -10,12 +10,15 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import docker
 import pytest
 
 from mindx.errors import ProviderError
 from mindx.sandbox.engine import connect_place
 from tests.providers.conftest import Remote, collect
 from tests.providers.test_openai import APIS, HELLO
+
+PROJECT = "mindx-test-"
 
 
 def compose_program() -> str | None:
@@ -45,8 +48,24 @@ def docker_compose_file():
 
 
 @pytest.fixture(scope="session")
-def docker_compose_project_name():
-    return f"mindx-test-{os.getpid()}"
+def docker_compose_project_name(engine):
+    remove_orphans(engine)
+    return f"{PROJECT}{os.getpid()}"
+
+
+def remove_orphans(engine):
+    """Remove what a test run that was killed has left: its project's name tells its process."""
+    label = "com.docker.compose.project"
+    for found in (
+        *engine.containers.list(all=True, filters={"label": label}),
+        *engine.networks.list(filters={"label": label}),
+    ):
+        labels = found.labels if hasattr(found, "labels") else found.attrs.get("Labels") or {}
+        project = labels.get(label, "")
+        owner = project.removeprefix(PROJECT)
+        if project.startswith(PROJECT) and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
+            with contextlib.suppress(docker.errors.NotFound, docker.errors.APIError):
+                found.remove(**({"force": True} if hasattr(found, "kill") else {}))
 
 
 @pytest.fixture(scope="session")
