@@ -27,6 +27,7 @@ from mindx import (
 from mindx.core.agent_session import SessionEvent
 from mindx.core.command import Exec
 from mindx.policy.load import parse_policy
+from mindx.runtime.consent import approved_action_id, consent
 from mindx.runtime.event_queue import SessionEventQueue
 from mindx.runtime.session import Session
 from mindx.sandbox.fake import FakeSandbox
@@ -427,6 +428,21 @@ def test_a_persons_yes_to_an_action_answers_what_the_operators_policy_asks(answe
     assert [item.status.value for item in result.observations] == [status, "DENIED", "DENIED"]
     if answer:
         assert result.observations[0].value == "seen"
+
+
+def test_a_yes_is_for_one_action_and_what_it_starts():
+    async def inner():
+        return approved_action_id()
+
+    async def main():
+        with consent("one"):
+            assert await asyncio.create_task(inner()) == "one"
+            with consent(""):
+                assert await asyncio.create_task(inner()) == ""
+            assert approved_action_id() == "one"
+        return approved_action_id()
+
+    assert asyncio.run(main()) == ""
 
 
 def test_a_lost_container_ends_the_run_and_the_next_run_gets_a_new_one():

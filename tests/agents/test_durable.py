@@ -20,15 +20,18 @@ from mindx import (
     ErrorCode,
     FunctionExecutor,
     InputError,
+    Observation,
     RunConfig,
     RunOutcome,
     ScriptedReasoner,
     SessionEventType,
     SessionPolicy,
     StateError,
+    Status,
 )
 from mindx.runtime.append_file import AppendFile, read_lines
-from tests.agents.support import World, act
+from mindx.runtime.journal import RunJournal
+from tests.agents.support import READ, World, act
 
 E = SessionEventType
 HOST = Path(__file__).with_name("durable_host.py")
@@ -209,6 +212,33 @@ def test_a_journal_that_is_cut_or_damaged_is_read_as_far_as_it_goes(tmp_path):
     journal.write_bytes(b"\x00" * 1000)
     result, _ = partial(tmp_path)
     assert result.ok
+
+
+class Noting(AppendFile):
+    """A file that notes when it was made durable."""
+
+    def __init__(self, path, notes):
+        super().__init__(path)
+        self.notes = notes
+
+    async def sync(self):
+        await super().sync()
+        self.notes.append("durable")
+
+
+@pytest.mark.parametrize(("risk", "expected"), [(ActionRisk.WRITE, ["durable", "ran", "durable"]), (READ, ["ran"])])
+def test_what_may_change_something_is_on_the_disk_before_it_begins(tmp_path, risk, expected):
+    notes = []
+
+    async def main():
+        journal = RunJournal(Noting(tmp_path / "j.jsonl", notes), "r")
+        request = ActionRequest("1", "x")
+        await journal.started(request, risk)
+        notes.append("ran")
+        await journal.finished(request, Observation("1", Status.SUCCESS))
+
+    asyncio.run(main())
+    assert notes == expected
 
 
 def test_a_line_after_a_torn_one_is_whole(tmp_path):

@@ -93,6 +93,12 @@ def test_a_run_that_takes_too_long_is_partial_and_its_cut_action_is_unknown():
     assert made.world.running == 0
 
 
+def test_what_only_reads_has_no_unknown_effect():
+    result, _ = run(act("1:write", "2:wait"), config=limited(total_timeout_s=0.1))
+    assert result.outcome is RunOutcome.PARTIAL
+    assert result.checkpoint.unknown_action_ids == ()
+
+
 def test_the_batch_may_take_longer_than_a_step_thinks():
     """step_timeout is for what a step does around its batch: with both, the batch's own limit is the one that fires."""
     config = limited(step_timeout_s=0.05, action_timeout_s=0.2, batch_timeout_s=0.5)

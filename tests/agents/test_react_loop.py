@@ -109,6 +109,12 @@ def test_a_partly_failed_or_refused_batch_goes_on():
     assert refused.details["rule"] == "run.dangerous"
 
 
+def test_a_partly_refused_batch_waits_for_nobody():
+    result, made = run(act("1:look", "2:smash"), config=INTERACTIVE)
+    assert result.ok
+    assert "waiting_for_user" not in made.heard.states
+
+
 def test_a_refused_batch_waits_for_the_user_and_goes_on():
     async def main():
         made = Made(act("smash"), act("look"), config=INTERACTIVE)
