@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from mindx.runtime.scheduler import ActionScheduler
     from mindx.runtime.scripted_reasoner import ScriptedReasoner
     from mindx.runtime.session import Session
+    from mindx.runtime.sync_session import SyncSession
     from mindx.runtime.tasks.coordinator import TaskCoordinator
     from mindx.runtime.tasks.ledger import LocalTaskLedgerStore, TaskLedger, TaskStatus
     from mindx.runtime.tasks.long_term import LongTermMemory
@@ -300,6 +301,7 @@ _HOMES = {
     "StepRecord": "mindx.core.run",
     "StepTimeoutError": "mindx.runtime.limits",
     "StreamingTool": "mindx.tools.base",
+    "SyncSession": "mindx.runtime.sync_session",
     "TaskConstraint": "mindx.core.checkpoint",
     "TaskCoordinator": "mindx.runtime.tasks.coordinator",
     "TaskLedger": "mindx.runtime.tasks.ledger",
@@ -476,6 +478,7 @@ __all__ = [
     "StepRecord",
     "StepTimeoutError",
     "StreamingTool",
+    "SyncSession",
     "TaskConstraint",
     "TaskCoordinator",
     "TaskLedger",

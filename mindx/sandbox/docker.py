@@ -201,6 +201,9 @@ class DockerSandbox(FileRequests):
             if self._attached is not None:
                 if self._channel is None:
                     getattr(self._attached, "_sock", self._attached).close()
+                response = getattr(self._attached, "_response", None)
+                if response is not None:
+                    response.close()  # from the outside in: else what wraps the socket finds it closed, and says so
                 self._attached.close()  # it holds the socket open behind asyncio's back
             try:
                 if self.container_id and not (polite and await self._wait_gone(GONE_WITHIN_S)):

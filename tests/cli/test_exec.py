@@ -4,6 +4,8 @@ import json
 import os
 import pty
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -141,3 +143,11 @@ def test_json_of_what_never_ran(engine_mindx):
     done = engine_mindx("exec", "--json", "--", "tree")
     assert done.code == 127
     assert json.loads(done.stdout)["exit_cause"] == "not_found"
+
+
+def test_nothing_is_left_open_at_the_end(engine_mindx):
+    """In development mode Python tells of each file and socket that was closed in the wrong order, or never."""
+    command = [sys.executable, "-X", "dev", "-W", "error", "-m", "mindx.cli.main", "exec", "--", "true"]
+    done = subprocess.run(command, cwd=engine_mindx.folder, env=engine_mindx.env, capture_output=True, text=True)
+    told = [line for line in done.stderr.splitlines() if not line.startswith("Executing <")]
+    assert (done.returncode, told) == (0, [])

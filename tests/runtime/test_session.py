@@ -233,7 +233,7 @@ def test_the_public_names_are_these():
         "RunTimeoutError", "SandboxError", "SandboxLostError", "ScriptedProvider", "ScriptedReasoner", "ScriptedTurn",
         "Session", "SessionCommand", "SessionCommandType", "SessionEnvironment", "SessionEvent", "SessionEventType",
         "SessionPolicy", "SessionState", "SimpleCoder", "Skill", "SkillTool", "StateError", "StateMachineError",
-        "Status", "StepRecord", "StepTimeoutError", "StreamingTool", "TaskConstraint", "TaskCoordinator",
+        "Status", "StepRecord", "StepTimeoutError", "StreamingTool", "SyncSession", "TaskConstraint", "TaskCoordinator",
         "TaskLedger", "TaskState", "TaskStatus", "TimeNowTool", "ToolCall", "ToolContext", "ToolDefinition",
         "ToolError", "ToolExecutor", "ToolNotFoundError", "ToolProgress", "ToolRegistry", "ToolResult",
         "ToolValidationError", "TraceRecorder", "UserInputOption", "UserInputRequest", "ValidationDecision",
