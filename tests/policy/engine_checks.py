@@ -210,6 +210,18 @@ def _input_facts() -> Iterator[tuple[str, bool]]:
         (("bash",), b"\xff", False),
     ):
         yield f"input of {argv}: {text!r}", judge(Exec(argv, stdin=text)).allowed is fine
+    yield (
+        "the place in the input",
+        judge(Exec(("bash",), stdin=b"ls; rm x")).reason.startswith(
+            "in bash's input, line 1, column 5: no rule allows rm"
+        ),
+    )
+    inside = judge(Exec(("env", "bash"), stdin=b"rm x")).reason
+    yield "the place in an inner shell's input", inside.startswith("in env, bash's input, line 1, column 1: no rule")
+    yield (
+        "no input is no line",
+        len(engine("version: 1\ncommands: [{allow: bash}]").explain(Exec(("bash",))).steps) == 1,
+    )
 
 
 def _line_limits() -> Iterator[tuple[str, bool]]:
