@@ -22,6 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     given = sys.argv[1:] if arguments is None else list(arguments)
     code = guarded(lambda: cli.main(args=given, prog_name="mindx", standalone_mode=False), given)
+    if "SUDO_UID" in os.environ:
+        from mindx.cli.caller import caller_ids, hand_over
+        from mindx.core.folders import state_dir
+
+        ids = caller_ids(os.environ)
+        if ids is not None:
+            hand_over(state_dir(), ids)
     if code == INTERRUPTED:
         # Python remembers an interrupt that met it in an exec() and would end by SIGINT after all, not with our code.
         os._exit(code)

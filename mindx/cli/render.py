@@ -57,10 +57,14 @@ def print_json(text: str) -> None:
 
 
 class StepPrinter:
-    """Prints each step on stderr, as it begins (at a terminal) and as it ends, with the output of its program."""
+    """Prints each step on stderr, as it begins (at a terminal) and as it ends, with the output of its program.
 
-    def __init__(self, total: int) -> None:
+    `verbose` shows all of the output that was kept, not only its beginning and end.
+    """
+
+    def __init__(self, total: int, *, verbose: bool = False) -> None:
         self._total = total
+        self._max_lines = 10**9 if verbose else MAX_OUTPUT_LINES
         self._live = colours(sys.stderr) and sys.stderr.isatty()
 
     def __call__(self, action: Action, observation: Observation | None) -> None:
@@ -76,7 +80,7 @@ class StepPrinter:
             click.echo("\r\x1b[2K", err=True, nl=False)
         status = styled(observation.status.value, _COLOURS[observation.status], sys.stderr)
         click.echo(f"{label}  {status}{duration(observation.duration_s)}", err=True)
-        for line in detail_lines(observation):
+        for line in detail_lines(observation, self._max_lines):
             click.echo(f"    {line}", err=True)
 
 
@@ -100,13 +104,16 @@ def duration(seconds: float) -> str:
     return f" ({seconds:.1f} s)" if seconds >= 0.05 else ""
 
 
-def detail_lines(observation: Observation) -> list[str]:
-    """Return the harmless lines below a step: what its program printed, and why it did not succeed."""
+def detail_lines(observation: Observation, limit: int = MAX_OUTPUT_LINES) -> list[str]:
+    """Return the harmless lines below a step: what its program printed, and why it did not succeed.
+
+    Of each stream at most `limit` lines are shown.
+    """
     lines: list[str] = []
     execution = observation.execution
     if execution is not None:
         for text in (execution.stdout_text, execution.stderr_text):
-            lines.extend(capped_lines(text))
+            lines.extend(capped_lines(text, limit))
     if observation.status is not Status.SUCCESS and observation.message:
         lines.extend(escape(observation.message).splitlines())
     return lines

@@ -40,10 +40,10 @@ Files that run on your machine later (hooks, CI and task files ...) are never ta
 @image_option
 @click.option("--keep-going", is_flag=True, help="Go on after a step that did not succeed.")
 @click.option("--apply", "apply_", is_flag=True, help="Write the changes to --workspace if the plan completed.")
-@click.option(
-    "--dry-copy", is_flag=True, help="Only show what of --workspace would go in, and why not the rest."
-)
+@click.option("--dry-copy", is_flag=True, help="Only show what of --workspace would go in, and why not the rest.")
 @click.option("--review", is_flag=True, help="Go through the changes afterwards and choose what to take.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing of the steps, only how it ended.")
+@click.option("-v", "--verbose", is_flag=True, help="Show all output that was kept, not only its beginning and end.")
 @json_option
 def command(
     plan: str | None,
@@ -55,9 +55,13 @@ def command(
     apply_: bool,
     review: bool,
     dry_copy: bool,
+    quiet: bool,
+    verbose: bool,
     as_json: bool,
 ) -> int:
     """Run PLAN (a JSON file, `-` for standard input) in a container and show what it did."""
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose do not go together")
     if dry_copy:
         if workspace is None:
             raise click.UsageError("--dry-copy needs --workspace: there is no folder to look at")
@@ -78,7 +82,7 @@ def command(
         nonlocal printer
         for line in fault_lines(vetted.faults, "<stdin>" if plan == "-" else plan):
             click.echo(line, err=True)
-        printer = StepPrinter(len(vetted.steps))
+        printer = None if quiet else StepPrinter(len(vetted.steps), verbose=verbose)
 
     run = PlanRun(
         source,
@@ -89,7 +93,7 @@ def command(
         keep_going=keep_going,
         on_vetted=on_vetted,
         on_step=lambda action, observation: printer(action, observation) if printer else None,
-        progress=note if sys.stderr.isatty() else None,
+        progress=note if not quiet and (verbose or sys.stderr.isatty()) else None,
         on_bug=write_report,
     )
     try:
@@ -114,7 +118,7 @@ def command(
         from mindx.cli.changes import review as go_through
 
         return go_through(run.folder.path) or run.result.outcome.exit_code
-    if run.result.changes and not as_json:
+    if run.result.changes and not as_json and not quiet:
         note(f"nothing is written to your files; `mindx changes show {run.folder.run_id}` shows what there is to apply")
     return run.result.outcome.exit_code
 

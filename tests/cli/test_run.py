@@ -249,3 +249,19 @@ def test_a_full_disk_is_one_message_and_leaves_nothing_torn(engine_mindx, engine
     assert (trace.ok, trace.cut) == (True, False)
     assert engine_mindx("trace", "verify", earlier).code == 0
     assert engine_mindx("runs", "show", earlier, "--json").json["outcome"] == "completed"
+
+
+def test_quiet_and_verbose(engine_mindx):
+    lines = "\n".join(f"line {number}" for number in range(50))
+    argv = ["printf", f"{lines}\n"]
+    step = {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": "run", "argv": argv}}
+    plan = engine_mindx.plan([step])
+    quiet = engine_mindx("run", plan, "--quiet")
+    assert (quiet.code, quiet.stderr) == (0, b"")
+    assert "completed" in quiet.out
+    usual = engine_mindx("run", plan)
+    assert "[30 lines more]" in usual.err
+    verbose = engine_mindx("run", plan, "--verbose")
+    assert "line 25" in verbose.err
+    assert "lines more" not in verbose.err
+    assert engine_mindx("run", plan, "-q", "-v").code == 2

@@ -1,0 +1,61 @@
+"""Under sudo: the state files belong to the calling user, and nothing else is given away."""
+
+import os
+
+import pytest
+
+from mindx.cli.caller import caller_ids, hand_over
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+CALLER = (4321, 4321)
+
+
+@pytest.fixture
+def home(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, *CALLER)
+    return home
+
+
+def test_who_called():
+    assert caller_ids({"SUDO_UID": "1000", "SUDO_GID": "1001"}) == (1000, 1001)
+    for environ in ({}, {"SUDO_UID": "x", "SUDO_GID": "1"}, {"SUDO_UID": "0", "SUDO_GID": "0"}, {"SUDO_UID": "1"}):
+        assert caller_ids(environ) is None
+
+
+def test_a_run_under_sudo_leaves_files_of_the_caller(mindx, home):
+    state = home / "state"
+    plan = mindx.plan([{"type": "THINK", "params": {"thought": "x"}}])
+    environ = {
+        "MINDX_STATE_DIR": str(state),
+        "SUDO_UID": "4321",
+        "SUDO_GID": "4321",
+        "DOCKER_HOST": "tcp://127.0.0.1:1",
+    }
+    assert mindx("run", plan, env=environ).code in (0, 4)
+    found = list(state.rglob("*"))
+    assert [path for path in found if path.name == "result.json"]
+    assert {path.lstat().st_uid for path in (state, *found)} == {4321}
+
+
+def test_links_and_files_with_other_names_stay(home, tmp_path):
+    state = home / "state"
+    (state / "runs").mkdir(parents=True)
+    outside = tmp_path / "shadow"
+    outside.write_text("root's")
+    os.link(outside, state / "runs" / "hard")
+    (state / "runs" / "soft").symlink_to(outside)
+    (state / "elsewhere").symlink_to(tmp_path)
+    (state / "runs" / "own").write_text("")
+    os.mkfifo(state / "runs" / "fifo")
+    assert hand_over(state, CALLER) == 3  # two folders and one file
+    assert outside.stat().st_uid == 0
+    assert tmp_path.stat().st_uid == 0
+    assert (state / "runs" / "own").stat().st_uid == 4321
+
+
+def test_a_folder_of_root_stays(tmp_path):
+    (tmp_path / "state").mkdir()
+    assert hand_over(tmp_path / "state", CALLER) == 0
+    assert hand_over(tmp_path / "none", CALLER) == 0
