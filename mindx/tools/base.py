@@ -120,6 +120,11 @@ class BaseTool(ABC):
         return self.definition.name
 
     @property
+    def argument_schema(self) -> Mapping[str, Any]:
+        """The JSON Schema that arguments are held against: the definition's parameters."""
+        return self.definition.parameters
+
+    @property
     def least_risk(self) -> ActionRisk:
         """The least risk that any call can have; `assess` says what one call has."""
         return self.definition.risk

@@ -36,7 +36,9 @@ class ToolExecutor:
         self.registry = registry if isinstance(registry, ToolRegistry) else ToolRegistry(registry)
         self._grace_s = cancel_grace_s
         self._threads = Threads()
-        self._checks: dict[str, Check] = {tool.tool_id: compile_check(tool.definition) for tool in self.registry}
+        self._checks: dict[str, Check] = {
+            tool.tool_id: compile_check(tool.definition, tool.argument_schema) for tool in self.registry
+        }
 
     def assess(self, request: ActionRequest, context: AgentContext) -> ActionTraits:
         """Return risk, need of approval and concurrency key of this very call, or why it cannot be done."""

@@ -18,8 +18,8 @@ MAX_FAULT_CHARS = 300
 Check = Callable[[Mapping[str, Any]], str]
 
 
-def compile_check(definition: ToolDefinition) -> Check:
-    """Return a function that says what is wrong with arguments, or "".
+def compile_check(definition: ToolDefinition, schema: Mapping[str, Any] | None = None) -> Check:
+    """Return a function that says what is wrong with arguments, or ""; `schema` None takes the definition's parameters.
 
     Raises ToolValidationError (tool_invalid) when the definition's parameters are no JSON Schema.
     """
@@ -28,15 +28,15 @@ def compile_check(definition: ToolDefinition) -> Check:
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
 
-    schema = _plain(definition)
+    wanted = _plain(definition.name, definition.parameters if schema is None else schema)
     try:
-        Draft202012Validator.check_schema(schema)
+        Draft202012Validator.check_schema(wanted)
     except SchemaError as error:
         where = "/".join(map(str, error.absolute_path)) or "the schema"
         reason = error.message[:MAX_FAULT_CHARS]
         raise ToolValidationError("tool_invalid", f"the parameters of {definition.name}: {where}: {reason}") from None
     # An empty registry: a `$ref` to another place is not looked up on the network.
-    validator = Draft202012Validator(schema, registry=Registry())
+    validator = Draft202012Validator(wanted, registry=Registry())
 
     def check(arguments: Mapping[str, Any]) -> str:
         try:
@@ -47,24 +47,24 @@ def compile_check(definition: ToolDefinition) -> Check:
                     break
         except Exception as error:  # noqa: BLE001 - a schema that cannot be followed refuses, whatever its fault
             return f"the tool's schema cannot be followed ({type(error).__name__})"
-        return "; ".join(_fault(error, schema) for error in errors)
+        return "; ".join(_fault(error) for error in errors)
 
     return check
 
 
-def _plain(definition: ToolDefinition) -> dict[str, Any]:
+def _plain(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        text = json.dumps(definition.parameters, default=dict)
+        text = json.dumps(parameters, default=dict)
         if len(text) > MAX_SCHEMA_CHARS:
             raise ValueError(f"they have more than {MAX_SCHEMA_CHARS:,} characters")
         schema: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        reason = f"the parameters of {definition.name} are no JSON: {str(error)[:MAX_FAULT_CHARS]}"
+        reason = f"the parameters of {name} are no JSON: {str(error)[:MAX_FAULT_CHARS]}"
         raise ToolValidationError("tool_invalid", reason) from None
     return schema
 
 
-def _fault(error: Any, schema: Mapping[str, Any]) -> str:
+def _fault(error: Any) -> str:
     """Say what is wrong, where, and what to write instead, without repeating a large value."""
     path = ""
     for part in error.absolute_path:

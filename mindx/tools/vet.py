@@ -123,7 +123,7 @@ class _Walk:
 
     def plain(self, tool: BaseTool, action: Action, params: dict[str, Any], where: str) -> VettedStep:
         """Vet a call of a tool that gives a value: by its schema, as it sends no Command of its own accord."""
-        problem = compile_check(tool.definition)(plan_arguments(tool, params))
+        problem = compile_check(tool.definition, tool.argument_schema)(plan_arguments(tool, params))
         if problem:
             self.faults.append(self.parsed.fault(where, problem))
         return VettedStep(action.index, action.action_id, action.type, str(params["command"]))

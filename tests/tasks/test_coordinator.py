@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,9 @@ from mindx.runtime.tasks.ledger import LocalTaskLedgerStore, TaskStatus
 from mindx.runtime.tasks.memory import LocalTaskMemoryStore
 from mindx.sandbox.fake import FakeSandbox
 from mindx.sandbox.fake_programs import ProgramContext
+from mindx.tools.base import BaseTool, ToolDefinition
 from mindx.tools.builtin.memory_read import MemoryReadTool
+from mindx.tools.context import ToolContext
 from mindx.tools.executor import ToolExecutor
 from mindx.tools.workspace.file_edit import FileEditTool
 
@@ -381,3 +383,38 @@ def test_a_container_that_cannot_start_is_a_note(place: Place) -> None:
         assert facts["workspace"]["notes"] == ["git was not asked for the status: there is no container"]
 
     asyncio.run(main())
+
+
+class Hangs(BaseTool):
+    """Changes something, and does not come back."""
+
+    definition = ToolDefinition("hangs")
+
+    async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        await asyncio.Event().wait()
+
+
+def test_actions_whose_end_nobody_knows_are_told_and_not_repeated(place: Place) -> None:
+    state = {"state_dir": place.state}
+    config = RunConfig(max_steps=1, action_timeout_s=0.05)
+    hang = AgentDecision.act(ActionRequest("act-1", "hangs", {}))
+
+    async def first() -> None:
+        runtime = AgentRuntime(ScriptedReasoner([hang]), ToolExecutor([Hangs()]), **state)
+        async with runtime:
+            await place.coordinator(runtime).run("x", config=config)
+
+    asyncio.run(first())
+    latest = place.ledgers.get("task-1").latest_run
+    assert latest is not None
+    assert latest.unknown_action_ids == ("act-1",)
+
+    async def second() -> None:
+        reasoner = ScriptedReasoner([])
+        async with AgentRuntime(reasoner, ToolExecutor([Hangs()]), **state) as runtime:
+            result = await place.coordinator(runtime).resume()
+            assert result.observations == ()
+        facts = json.loads(reasoner.feedback[0][0].splitlines()[-1])
+        assert facts["unknown_actions"][0]["name"] == "hangs"
+
+    asyncio.run(second())

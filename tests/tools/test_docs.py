@@ -1,13 +1,18 @@
-"""docs/plans.md says what the code does."""
+"""docs/plans.md, tools.md and tasks.md say what the code does."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mindx.core.plan import ACTION_TYPES
 from mindx.tools.simple_coder_args import COMMANDS, Call
 
-DOCS = (Path(__file__).parent.parent.parent / "docs" / "plans.md").read_text("utf-8")
+ROOT = Path(__file__).parent.parent.parent
+DOCS = (ROOT / "docs" / "plans.md").read_text("utf-8")
+_CODE = re.compile(
+    r"""(?:Error|Refused)\(\s*\(?"([a-z]+_[a-z_]+)"|(?:code|text) = "(mcp_[a-z]+)"|, "((?:tool|mcp)_[a-z_]+)"\)"""
+)
 
 
 def table(heading: str) -> list[str]:
@@ -28,3 +33,23 @@ def test_the_table_of_commands_is_that_of_the_models() -> None:
 
 def test_the_table_of_types_is_complete() -> None:
     assert [line.split("`")[1] for line in table("## Types")] == list(ACTION_TYPES)
+
+
+def codes_of(folder: str) -> set[str]:
+    """Return the error codes that the modules of a folder of the package raise."""
+    found: set[str] = set()
+    for path in (ROOT / "mindx" / folder).rglob("*.py"):
+        found |= {code for match in _CODE.findall(path.read_text("utf-8")) for code in match if code}
+    return found
+
+
+def test_the_codes_of_tools_and_tasks_are_documented() -> None:
+    tools = codes_of("tools")
+    tasks = codes_of("runtime/tasks") - {"session_closed"}
+    assert {"tool_unknown", "mcp_unreachable", "path_link", "tool_timeout", "network_denied"} <= tools
+    assert {"task_in_use", "memory_changed", "state_unwritable"} <= tasks
+    documented = (ROOT / "docs" / "tools.md").read_text("utf-8")
+    known = {"call_refused"}  # SimpleCoder's, of plans
+    assert {code for code in tools - known if f"`{code}`" not in documented} == set()
+    documented = (ROOT / "docs" / "tasks.md").read_text("utf-8")
+    assert {code for code in tasks if f"`{code}`" not in documented} == set()

@@ -190,7 +190,7 @@ def test_a_sandbox_that_cannot_start_is_its_own_error() -> None:
 
 def test_in_a_container(derived_image: DerivedImage) -> None:
     async def work(tools: MCPToolSet, do: Do) -> None:
-        assert [tool.tool_id for tool in tools] == ["plain_echo", "plain_flood", "plain_where"]
+        assert [tool.tool_id for tool in tools] == ["plain_bomb", "plain_echo", "plain_flood", "plain_where"]
         assert "plain: 'broken'" in tools.problems[0]
         found = json.loads((await do("plain_where")).result["content"])
         assert found["cwd"] == "/workspace"
@@ -201,12 +201,21 @@ def test_in_a_container(derived_image: DerivedImage) -> None:
             assert (await do("plain_echo", text=f"text {number}")).result["content"] == f"text {number}"
         # Its pattern would take for ever on this text; it is the server's to check.
         assert (await do("plain_echo", text="a" * 60 + "!")).result["content"].endswith("!")
+        # Its schemas, of arguments and of answers, would take for ever too.
+        assert (await do("plain_bomb")).result["structured"]["text"].endswith("!")
         flooded = await do("plain_flood")
         assert flooded.status is Status.ERROR
         assert (await do("plain_echo", text="again")).result["content"] == "again"
 
     config = MCPServerConfig("plain", ("python3", "plain.py"), folder=SERVERS, start_timeout_s=60, timeout_s=20)
     with_tools(work, config)
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(MCPConnectionError, match="pip install") as refused:
+        asyncio.run(MCPToolSet([on_host()]).open())
+    assert refused.value.code == "mcp_missing"
 
 
 def written(tmp_path: Path, text: str) -> Path:

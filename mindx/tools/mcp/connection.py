@@ -115,13 +115,13 @@ class Connection:
             _LOG.warning("the MCP server %s is gone: %s", self.config.name, type(error).__name__)
 
     async def _greeted(self, stack: AsyncExitStack) -> Any:
-        from mcp import ClientSession
+        from mindx.tools.mcp.client import TrustingNothing
 
         on_host = self.config.run_on == "host"
         streams = host_streams(self.config) if on_host else sandbox_streams(self.config, self._open_sandbox)
         read_stream, write_stream = await stack.enter_async_context(streams)
         session = await stack.enter_async_context(
-            ClientSession(read_stream, write_stream, read_timeout_seconds=self.config.start_timeout_s)
+            TrustingNothing(read_stream, write_stream, read_timeout_seconds=self.config.start_timeout_s)
         )
         await session.initialize()
         return session

@@ -22,18 +22,30 @@ from mindx.tools.schema import compile_check
 
 MAX_DESCRIPTION = 2000  # characters of what a server says of a tool
 MAX_TEXT = 200_000  # characters of an answer
-# Keys of a schema whose check can take for ever on a text that a model wrote; the server checks them itself.
-_SLOW_KEYS = ("pattern", "patternProperties", "format")
+# What of a server's schema is held against arguments here. The rest can take for ever, by a pattern or by references
+# that multiply, and a server is not trusted; it checks its arguments itself, and the model is shown the whole.
+_CHECKED = frozenset(
+    {"type", "required", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    | {"minLength", "maxLength", "minItems", "maxItems"}
+)
 
 
 class MCPTool(BaseTool):
     """One tool of one server. Its answer is untrusted text, as everything is that a server says."""
 
-    def __init__(self, connection: Connection, name: str, definition: ToolDefinition) -> None:
+    def __init__(
+        self, connection: Connection, name: str, definition: ToolDefinition, schema: Mapping[str, Any]
+    ) -> None:
         self.definition = definition
+        self._schema = schema
         self.server = connection.config.name
         self.remote_name = name
         self._connection = connection
+
+    @property
+    def argument_schema(self) -> Mapping[str, Any]:
+        """What is checked here before the server does."""
+        return self._schema
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Return `content` (text), and `structured` when there is some; an error of the tool is a FAILURE.
@@ -133,27 +145,28 @@ def _take(connection: Connection, found: Any, tools: list[MCPTool], problems: li
         definition = ToolDefinition(
             name=shown,
             description=f"({config.name}) {text}",
-            parameters=_quick(found.input_schema),
+            parameters=found.input_schema,
             risk=config.risks.get(name, ActionRisk.DANGEROUS),
             require_human_approval=name in config.approval,
             # One server answers one call at a time as far as anybody knows.
             concurrency_key=f"mcp:{config.name}",
         )
-        compile_check(definition)
+        schema = _checked(found.input_schema)
+        compile_check(definition, schema)
     except (ToolValidationError, RecursionError) as error:
         problems.append(f"{config.name}: {name!a:.80}: {str(error)[:200]}")
         return
-    tools.append(MCPTool(connection, name, definition))
+    tools.append(MCPTool(connection, name, definition, schema))
 
 
-def _quick(schema: Any) -> Any:
-    """Return a schema without the keys whose check may never end; property names are left alone."""
-    if isinstance(schema, Mapping):
-        kept = {key: value for key, value in schema.items() if key not in _SLOW_KEYS or isinstance(value, bool)}
-        return {
-            key: {name: _quick(item) for name, item in value.items()}
-            if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping)
-            else _quick(value)
-            for key, value in kept.items()
-        }
-    return [_quick(item) for item in schema] if isinstance(schema, list) else schema
+def _checked(schema: Any) -> Any:
+    """Return what of a server's schema is checked here. Raises RecursionError for one that is nested too deep."""
+    if not isinstance(schema, Mapping):
+        return schema if isinstance(schema, bool) else {}
+    found = {key: value for key, value in schema.items() if key in _CHECKED}
+    if isinstance(schema.get("properties"), Mapping):
+        found["properties"] = {name: _checked(item) for name, item in schema["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            found[key] = _checked(schema[key])
+    return found

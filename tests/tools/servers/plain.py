@@ -18,6 +18,18 @@ TOOLS = [
     },
     {"name": "broken", "inputSchema": {"type": "object", "properties": {"x": {"type": "nonsense"}}}},
     {"name": "flood", "inputSchema": {"type": "object"}},
+    {
+        "name": "bomb",
+        "inputSchema": {
+            "type": "object",
+            "allOf": [{"$ref": "#/$defs/d0"}],
+            "$defs": {
+                **{f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 10} for n in range(12)},
+                "d12": {"type": "object"},
+            },
+        },
+        "outputSchema": {"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}},
+    },
 ]
 
 
@@ -53,6 +65,8 @@ for line in sys.stdin:
     elif message["method"] == "tools/call":
         text = call(message["params"]["name"], message["params"].get("arguments") or {})
         result = {"content": [{"type": "text", "text": text}]}
+        if message["params"]["name"] == "bomb":
+            result["structuredContent"] = {"text": "a" * 60 + "!"}
     else:
         result = {}
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
