@@ -126,7 +126,7 @@ class AgentRuntime:
             task_state=TaskState(task, tuple(constraints), tuple(criteria)),
             config=config or self.config,
             policy=policy,
-            environment=environment or SessionEnvironment(),
+            environment=environment or self._environment(),
             history=history,
             messages=[ChatMessage.user(task)],
             artifacts=dict(artifacts or {}),
@@ -184,7 +184,7 @@ class AgentRuntime:
         session = AgentSession(
             self,
             name,
-            environment=environment or SessionEnvironment(),
+            environment=environment or self._environment(),
             policy=policy or SessionPolicy(),
             open_session=self._open_session,
             conversation_store=conversation_store,
@@ -193,6 +193,11 @@ class AgentRuntime:
         )
         self._sessions[name] = session
         return session
+
+    def _environment(self) -> SessionEnvironment:
+        """Return what a run or session works with that names nothing: the folder that the tools were made for."""
+        folders = (getattr(executor, "workspace", None) for executor in self.dispatcher.executors)
+        return SessionEnvironment(workspace_root=next((folder for folder in folders if folder is not None), None))
 
     def get_session(self, session_id: str) -> AgentSession | None:
         """Return an open session, or None."""

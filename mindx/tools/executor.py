@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from mindx.core.action import ActionRequest, ActionTraits
@@ -39,6 +40,11 @@ class ToolExecutor:
         self._checks: dict[str, Check] = {
             tool.tool_id: compile_check(tool.definition, tool.argument_schema) for tool in self.registry
         }
+
+    @property
+    def workspace(self) -> Path | None:
+        """The folder that the tools were made for, or None: a run that names none works on a copy of it."""
+        return self.registry.workspace
 
     def assess(self, request: ActionRequest, context: AgentContext) -> ActionTraits:
         """Return risk, need of approval and concurrency key of this very call, or why it cannot be done."""

@@ -294,9 +294,12 @@ def test_the_operators_policy_decides_on_risk_limits_and_approval() -> None:
 def test_a_tool_made_for_another_folder_refuses(tmp_path: Path) -> None:
     tool = FileReadTool(tmp_path)
     assert ToolRegistry([tool, FileEditTool(tmp_path)]).workspace == tmp_path
-    context = run_context(environment=SessionEnvironment(workspace_root=tmp_path / "other"))
-    observation = asyncio.run(ToolExecutor([tool]).execute(ActionRequest("a", "file_read", {"path": "x"}), context))
-    assert "another folder" in observation.message
+    executor = ToolExecutor([tool])
+    assert executor.workspace == tmp_path
+    for root in (tmp_path / "other", None):
+        context = run_context(environment=SessionEnvironment(workspace_root=root))
+        observation = asyncio.run(executor.execute(ActionRequest("a", "file_read", {"path": "x"}), context))
+        assert "another folder" in observation.message
 
 
 def test_searching_says_when_it_cannot() -> None:

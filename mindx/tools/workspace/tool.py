@@ -30,13 +30,15 @@ class WorkspaceTool(BaseTool):
         return self._engine or ordinary_engine()
 
     async def opened(self, context: ToolContext) -> Sandbox:
-        """Return the session's sandbox. Raises InputError (workspace_other) when it works on another folder."""
+        """Return the session's sandbox. Raises InputError (workspace_other): it has another folder, or none."""
         if not self._same_folder(context.environment.workspace_root):
-            raise InputError("workspace_other", f"{self.tool_id} was made for another folder than this session's")
+            hint = "give the session environment=SessionEnvironment(workspace_root=...) with that folder"
+            message = f"{self.tool_id} was made for another folder than this session's; {hint}"
+            raise InputError("workspace_other", message)
         return await context.sandbox()
 
     def _same_folder(self, root: str | Path | None) -> bool:
-        return self.workspace is None or root is None or Path(root).absolute() == self.workspace
+        return self.workspace is None or (root is not None and Path(root).absolute() == self.workspace)
 
     def program(
         self,
