@@ -5,10 +5,23 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Not from typing: that costs more than all the rest, and while it loads Ctrl-C is a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from mindx.agents.orchestrator import AgentOrchestrator
+    from mindx.agents.pipeline import (
+        AgentPipeline,
+        OnFailure,
+        PipelineResult,
+        PipelineStep,
+        PipelineStepResult,
+        PipelineStepStatus,
+    )
+    from mindx.agents.sub_agent import SubAgentExecutor
+    from mindx.agents.task_record import AgentTaskEvent, AgentTaskEventType, AgentTaskState, AgentTaskView
+    from mindx.agents.worker import AgentWorkerSpec
     from mindx.core.action import (
         ActionBatch,
         ActionRequest,
@@ -171,12 +184,19 @@ _HOMES = {
     "AgentError": "mindx.core.agent_error",
     "AgentEvent": "mindx.core.agent_event",
     "AgentEventType": "mindx.core.agent_event",
+    "AgentOrchestrator": "mindx.agents.orchestrator",
+    "AgentPipeline": "mindx.agents.pipeline",
     "AgentResult": "mindx.core.agent_result",
     "AgentRunStatus": "mindx.core.agent_result",
     "AgentRuntime": "mindx.runtime.agent_runtime",
     "AgentSession": "mindx.runtime.agent_session",
     "AgentState": "mindx.core.agent_state",
     "AgentStateMachine": "mindx.core.agent_state",
+    "AgentTaskEvent": "mindx.agents.task_record",
+    "AgentTaskEventType": "mindx.agents.task_record",
+    "AgentTaskState": "mindx.agents.task_record",
+    "AgentTaskView": "mindx.agents.task_record",
+    "AgentWorkerSpec": "mindx.agents.worker",
     "ApprovalRequest": "mindx.core.approval",
     "ApprovalResult": "mindx.core.approval",
     "ApprovalScope": "mindx.core.approval",
@@ -255,9 +275,14 @@ _HOMES = {
     "ModelRequest": "mindx.providers.base",
     "Observation": "mindx.core.observation",
     "ObservationBatch": "mindx.core.observation",
+    "OnFailure": "mindx.agents.pipeline",
     "OpenAIProvider": "mindx.providers.openai",
     "OpenAIProviderParam": "mindx.providers.param",
     "Outcome": "mindx.core.run",
+    "PipelineResult": "mindx.agents.pipeline",
+    "PipelineStep": "mindx.agents.pipeline",
+    "PipelineStepResult": "mindx.agents.pipeline",
+    "PipelineStepStatus": "mindx.agents.pipeline",
     "PlanRun": "mindx.runtime.plan_run",
     "PolicyEngine": "mindx.core.protocols",
     "Provenance": "mindx.core.evidence",
@@ -301,6 +326,7 @@ _HOMES = {
     "StepRecord": "mindx.core.run",
     "StepTimeoutError": "mindx.runtime.limits",
     "StreamingTool": "mindx.tools.base",
+    "SubAgentExecutor": "mindx.agents.sub_agent",
     "SyncSession": "mindx.runtime.sync_session",
     "TaskConstraint": "mindx.core.checkpoint",
     "TaskCoordinator": "mindx.runtime.tasks.coordinator",
@@ -348,12 +374,19 @@ __all__ = [
     "AgentError",
     "AgentEvent",
     "AgentEventType",
+    "AgentOrchestrator",
+    "AgentPipeline",
     "AgentResult",
     "AgentRunStatus",
     "AgentRuntime",
     "AgentSession",
     "AgentState",
     "AgentStateMachine",
+    "AgentTaskEvent",
+    "AgentTaskEventType",
+    "AgentTaskState",
+    "AgentTaskView",
+    "AgentWorkerSpec",
     "ApprovalRequest",
     "ApprovalResult",
     "ApprovalScope",
@@ -432,9 +465,14 @@ __all__ = [
     "ModelRequest",
     "Observation",
     "ObservationBatch",
+    "OnFailure",
     "OpenAIProvider",
     "OpenAIProviderParam",
     "Outcome",
+    "PipelineResult",
+    "PipelineStep",
+    "PipelineStepResult",
+    "PipelineStepStatus",
     "PlanRun",
     "PolicyEngine",
     "Provenance",
@@ -478,6 +516,7 @@ __all__ = [
     "StepRecord",
     "StepTimeoutError",
     "StreamingTool",
+    "SubAgentExecutor",
     "SyncSession",
     "TaskConstraint",
     "TaskCoordinator",
@@ -513,6 +552,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'mindx' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
