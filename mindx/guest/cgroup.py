@@ -80,6 +80,26 @@ class Counters:
         return Count(oom_kills, pids_refused, throttled, throttled_us or throttled_ns // 1000, peak)
 
 
+class Tasks:
+    """How many tasks (processes, zombies and threads) the kernel counts in this container."""
+
+    def __init__(self, root: str = ROOT) -> None:
+        self._handle = -1
+        for path in ("pids/pids.current", "pids.current"):
+            try:
+                self._handle = os.open("%s/%s" % (root, path), os.O_RDONLY | os.O_CLOEXEC)
+                return
+            except OSError:
+                continue
+
+    def look(self) -> int:
+        """Return the number of now, or -1 where the kernel does not say."""
+        try:
+            return int(os.pread(self._handle, 32, 0))
+        except (OSError, ValueError):
+            return -1
+
+
 class Count:
     """One look at the counters. `memory_peak` is the most bytes that the container ever used; 0 when not known."""
 

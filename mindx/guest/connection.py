@@ -9,6 +9,7 @@ from . import wire
 
 HIGH_WATER = 4 << 20  # above this no more output is taken from commands or files
 LOW_WATER = 1 << 20
+SIP_BYTES = 64 << 10  # room for more is mapped and unmapped at every read, so it is asked for only in a flood
 SMALL_BYTES = 4096
 SHARED_BYTES = 1 << 16
 
@@ -18,6 +19,7 @@ class Connection:
 
     def __init__(self) -> None:
         self._reader = wire.FrameReader()
+        self._appetite = SIP_BYTES
         self._sequence = 0
         self._queue: deque[bytes] = deque()
         self._small = bytearray()  # frames behind the queue that share one write
@@ -27,11 +29,12 @@ class Connection:
     def receive(self) -> list[tuple[int, int, int, bytes]] | None:
         """Return the frames that have come, or None at the end of the stream. Raises WireError."""
         try:
-            data = os.read(0, wire.MAX_PAYLOAD)
+            data = os.read(0, self._appetite)
         except BlockingIOError:
             return []
         if not data:
             return None
+        self._appetite = wire.MAX_PAYLOAD if len(data) == self._appetite else SIP_BYTES
         return self._reader.feed(data)
 
     def send(self, kind: int, request_id: int, payload: bytes = b"", flags: int = 0) -> None:

@@ -7,7 +7,7 @@ import os
 import select
 import time
 
-from . import facts, processes, watchdog, wire
+from . import cgroup, facts, processes, watchdog, wire
 from .command import RunningCommand, open_pidfd, refusal
 from .connection import Connection
 
@@ -23,6 +23,7 @@ MAX_PAUSE_NS = 86_400_000_000_000
 # Nothing announces an orphan's end to a process without handlers, and zombies take the agent's process slots.
 REAP_SELDOM_S = 0.02
 REAP_OFTEN_S = 0.001
+ALONE = 2
 
 
 class Crew:
@@ -37,6 +38,8 @@ class Crew:
         self.commands: dict[int, RunningCommand] = {}  # by slot
         self.by_handle: dict[int, RunningCommand] = {}
         self.reading_paused = False  # pipes are not read until the host has caught up
+        self.tasks = cgroup.Tasks()
+        self.counted: cgroup.Count | None = None  # the kernel's counts when the last command ended
         self.held_until = 0.0  # no deadline counts before this: the container was paused
         self.reap_after_s = REAP_SELDOM_S
         self.identity: Identity  # this and the next come with HELLO
@@ -85,7 +88,9 @@ class Crew:
         if request.slot in self.commands:
             self.connection.send(wire.FAILED, request_id, wire.pack_failure(errno.EBUSY, b"a command runs already"))
             return
-        before, began_ns, kills = facts.before(), time.monotonic_ns(), self.watch.kills()
+        if self.commands:
+            self.counted = None  # what runs beside it may have moved the counts since
+        before, began_ns, kills = facts.before(self.counted), time.monotonic_ns(), self.watch.kills()
         try:
             spawned = self.spawner.spawn(
                 request.slot, request.argv, request.cwd, request.env, request.executable, request.has_stdin
@@ -256,6 +261,8 @@ class Crew:
 
     def sweep(self, uid: int) -> list[tuple[int, bytes]]:
         """Kill and reap all of a uid, and return what was alive. Raises Unkillable."""
+        if self.tasks.look() == ALONE and self.watchdog_pid:
+            return []  # the kernel counts PID 1 and the watchdog in this container, and no third task
         return processes.sweep(self.identity, uid, {1, self.watchdog_pid}, self.collect)
 
     def _end(self, command: RunningCommand, cause: int | None) -> None:
@@ -283,7 +290,8 @@ class Crew:
             # It was in the way when PID 1 had to be freed: no end of its own, and nobody's signal.
             self._fail_spawn(command.request_id, errno.EINTR, "it was killed to free the container's first process")
         else:
-            self.connection.send(wire.EXITED, command.request_id, command.record(killed, facts.count()).pack())
+            self.counted = facts.count()
+            self.connection.send(wire.EXITED, command.request_id, command.record(killed, self.counted).pack())
         command.close()
         self._publish_deadline()
 

@@ -124,9 +124,9 @@ class Before:
         self.own_kib = own_kib
 
 
-def before() -> Before:
-    """Look, right before a spawn."""
-    return Before(count(), _own_size.look())
+def before(counted: cgroup.Count | None) -> Before:
+    """Look, right before a spawn; `counted` are counts that still hold, since nothing has run after them."""
+    return Before(counted or count(), _own_size.look())
 
 
 class _OwnSize:
