@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from engine_answer import SOCKET, answer
+from engine_answer import SOCKET, answer, context
 from engine_process import (
     Fault,
     boot_id,
@@ -91,6 +91,15 @@ def start() -> int:
             )
         install_missing([name for name in missing_packages() if name != "docker.io"])
         return 0
+    try:
+        named = context()
+    except Exception as error:
+        raise Fault(str(error)) from error
+    if named and why:
+        raise Fault(
+            f"the engine of {named}, does not answer: {why}. "
+            "Start it, or `docker context use default` to use one on this machine."
+        )
     if why == "permission denied" and os.geteuid() != 0:
         raise Fault(
             f"this user may not use {SOCKET}. Run the same command with sudo, or let an administrator add you to the "

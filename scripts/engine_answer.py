@@ -7,18 +7,54 @@ import os
 import socket
 import ssl
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 SOCKET = Path("/var/run/docker.sock")
 PING_TIMEOUT_S = 10
 
 
+def context() -> str:
+    """Return who named a docker context that is in force, "" when none is."""
+    places = known_places()
+    return places[0].origin if places and places[0].named and not os.environ.get("DOCKER_HOST") else ""
+
+
+def known_places() -> tuple[Any, ...]:
+    """Return where mindx itself looks for an engine; () when that cannot be told yet (an old Python)."""
+    root = Path(__file__).resolve().parent.parent
+    if (root / "mindx" / "sandbox").is_dir() and str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    try:
+        from mindx.sandbox.engine_place import find_places
+    except Exception:  # noqa: BLE001 - whatever it is, the default socket is left
+        return ()
+    return find_places()
+
+
 def answer() -> str:
-    """Return "" when the engine of DOCKER_HOST, or else of the default socket, answers; else why it does not."""
+    """Return "" when an engine answers where mindx looks for one; else why the first place does not."""
     host = os.environ.get("DOCKER_HOST", "")
+    if host:
+        return ask(host)
+    try:
+        addresses = [place.address for place in known_places()]
+    except Exception as error:  # noqa: BLE001 - a context that cannot be read
+        return str(error)
+    reasons = []
+    for address in addresses or [f"unix://{SOCKET}"]:
+        reasons.append(ask(address))
+        if not reasons[-1]:
+            return ""
+    return reasons[0]
+
+
+def ask(host: str) -> str:
+    """Return "" when the engine at an address answers; else why it does not."""
     connection = None
     try:
-        connection = connect_named(host) if host else UnixConnection(str(SOCKET))
+        connection = connect_named(host)
         connection.request("GET", "/_ping", headers={"Host": "docker"})
         reply = connection.getresponse()
         return "" if reply.status == 200 else f"it answers with HTTP status {reply.status}"

@@ -65,17 +65,21 @@ def parse_version(text: str) -> Version | None:
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
-def mended_by_distribution(product: Product, doc_folder: Path = DOC_FOLDER) -> frozenset[str]:
+def mended_by_distribution(product: Product, version: str, doc_folder: Path = DOC_FOLDER) -> frozenset[str]:
     """Return the CVE ids that the installed package's own changelog names; empty when there is none to read.
 
-    A distribution mends old versions without changing upstream's number. Only for an engine of this machine.
+    A distribution mends old versions without changing upstream's number. Only for an engine of this machine, and only
+    when `version` is the package's: another one may run beside it.
     """
     found: set[str] = set()
     for package in _PACKAGES[product]:
         path = doc_folder / package / "changelog.Debian.gz"
         try:
             with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
-                found.update(re.findall(r"CVE-\d{4}-\d{4,}", file.read(8 << 20)))
+                text = file.read(8 << 20)
         except (OSError, EOFError):
             continue
+        packaged = re.match(r"\S+ \((?:\d+:)?([^)\s]+)\)", text)
+        if packaged is not None and packaged[1].rpartition("-")[0] == version:
+            found.update(re.findall(r"CVE-\d{4}-\d{4,}", text))
     return frozenset(found)

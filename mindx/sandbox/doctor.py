@@ -281,7 +281,7 @@ def _usage(folder: Path) -> int | None:
 
 
 def check_advisories(
-    facts: EngineFacts, mended: Callable[[Product], frozenset[str]] = mended_by_distribution
+    facts: EngineFacts, mended: Callable[[Product, str], frozenset[str]] = mended_by_distribution
 ) -> Iterator[Check]:
     """Yield, for each part of the engine, the holes that are known of its version."""
     said: tuple[tuple[Product, str], ...] = (
@@ -296,7 +296,7 @@ def check_advisories(
         if open_ones is None:
             yield Check(f"known-{product}", "note", f"{product} {version}: the version is not understood")
             continue
-        repaired = mended(product) if facts.is_local else frozenset()
+        repaired = mended(product, version) if facts.is_local else frozenset()
         left = [one for one in open_ones if one.cve not in repaired]
         gone = len(open_ones) - len(left)
         text = f"{product} {version}" + (f", {gone} known holes mended by the distribution" if gone else "")

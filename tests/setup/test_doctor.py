@@ -115,15 +115,18 @@ def test_holes_are_told_unless_the_distribution_mended_them() -> None:
     (told,) = check_advisories(old)
     assert "CVE-2024-21626" in told.found
     every = frozenset(one.cve for one in all_advisories())
-    assert list(check_advisories(old, lambda product: every)) == [told], "another machine's packages say nothing here"
+    assert list(check_advisories(old, lambda product, version: every)) == [told], (
+        "another machine's packages say nothing here"
+    )
 
 
 def test_the_changelog_of_a_package_names_what_it_mended(tmp_path: Path) -> None:
     (tmp_path / "runc").mkdir()
     with gzip.open(tmp_path / "runc" / "changelog.Debian.gz", "wt") as file:
         file.write("runc (1.1.5+ds1-1+deb12u1)\n  * Fix leaked descriptors (Fixes: CVE-2024-21626)\n")
-    assert mended_by_distribution("runc", tmp_path) == {"CVE-2024-21626"}
-    assert mended_by_distribution("engine", tmp_path) == frozenset()
+    assert mended_by_distribution("runc", "1.1.5+ds1", tmp_path) == {"CVE-2024-21626"}
+    assert mended_by_distribution("runc", "1.1.9", tmp_path) == frozenset(), "another one than the package's"
+    assert mended_by_distribution("engine", "1.1.5+ds1", tmp_path) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -88,3 +88,16 @@ def test_an_engine_of_its_own_is_started_and_stopped(tmp_path: Path) -> None:
         timeout=110,
     )
     assert done.stdout.splitlines() == ["started", "started again", "stopped", "gone"], done.stderr
+
+
+def test_an_engine_at_another_known_socket_is_enough(engine: docker.DockerClient, tmp_path: Path) -> None:
+    (tmp_path / "docker.sock").symlink_to("/var/run/docker.sock")
+    assert engine_script("status", XDG_RUNTIME_DIR=str(tmp_path), DOCKER_HOST="").returncode == 0
+
+
+@pytest.mark.parametrize("verb", ["start", "status"])
+def test_a_docker_context_that_does_not_answer_is_an_error_and_nothing_is_installed(verb: str, tmp_path: Path) -> None:
+    done = engine_script(verb, DOCKER_HOST="", DOCKER_CONTEXT="gone", DOCKER_CONFIG=str(tmp_path))
+    assert done.returncode == 4
+    assert "the docker context gone" in done.stderr
+    assert "Traceback" not in done.stderr
