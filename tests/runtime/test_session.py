@@ -209,6 +209,19 @@ def test_paths_are_of_the_workspace(path, expected):
 def test_the_public_names_are_these():
     assert mindx.__all__ == sorted(mindx.__all__)
     assert set(mindx.__all__) == {
+        "AgentOrchestrator",
+        "AgentPipeline",
+        "AgentTaskEvent",
+        "AgentTaskEventType",
+        "AgentTaskState",
+        "AgentTaskView",
+        "AgentWorkerSpec",
+        "OnFailure",
+        "PipelineResult",
+        "PipelineStep",
+        "PipelineStepResult",
+        "PipelineStepStatus",
+        "SubAgentExecutor",
         "AcceptanceCriterion", "ActionAssessor", "ActionBatch", "ActionDispatcher", "ActionExecutor", "ActionRequest",
         "ActionRisk", "ActionScheduler", "ActionTraits", "ActionType", "ActionValidation", "AgentContext",
         "AgentDecision", "AgentError", "AgentEvent", "AgentEventType", "AgentResult", "AgentRunStatus",
