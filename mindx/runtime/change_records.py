@@ -18,8 +18,9 @@ async def collect_changes(session: Session, folder: RunFolder) -> tuple[ChangeRe
     Raises SandboxLostError, and StateError when the folder cannot take them.
     """
     cap_bytes = session.policy.policy.limits.copy_out_bytes
+    kept = ChangesFolder(folder.path)
     try:
-        changes = await collect(session.sandbox, session.baseline, ChangesFolder(folder.path), cap_bytes)
+        changes = await collect(session.sandbox, session.baseline, kept, cap_bytes, session.protects)
     except FileError:
         raise  # too many names in the container: an OSError too, but not of this folder
     except OSError as error:

@@ -141,7 +141,11 @@ class Session:
 
     async def changes(self) -> tuple[Change, ...]:
         """Return the differences from what was copied in, by digest."""
-        return compare(self.baseline, await self.sandbox.manifest())
+        return compare(self.baseline, await self.sandbox.manifest(), self.protects)
+
+    def protects(self, path: str) -> bool:
+        """Return whether the policy protects a path below the workspace."""
+        return self.policy.policy.workspace.protects(f"{WORKSPACE}/{path}")
 
     async def open(self, progress: Callable[[str], None] | None = None) -> None:
         """Start the container and copy the workspace in; `progress` is told what is being done."""

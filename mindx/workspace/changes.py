@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -154,11 +154,14 @@ class Change:
         )
 
 
-def compare(baseline: Baseline, manifest: Iterable[ManifestEntry]) -> tuple[Change, ...]:
+def compare(
+    baseline: Baseline, manifest: Iterable[ManifestEntry], protects: Callable[[str], bool] | None = None
+) -> tuple[Change, ...]:
     """Return the differences, sorted by path, a folder before what it holds.
 
-    A virtual environment or cache that the plan made is one Change. Raises SandboxLostError if the manifest holds
-    what no file can be: then its sender cannot be trusted.
+    A virtual environment or cache that the plan made is one Change. `protects` tells of a path below the workspace
+    whether the policy protects it: a script may have changed the copy, the Change is listed and blocked.
+    Raises SandboxLostError if the manifest holds what no file can be: then its sender cannot be trusted.
     """
     now: dict[str, ManifestEntry] = {}
     for entry in manifest:
@@ -170,7 +173,7 @@ def compare(baseline: Baseline, manifest: Iterable[ManifestEntry]) -> tuple[Chan
         for path in sorted(baseline.entries.keys() | now.keys(), key=_path_order)
     ]
     differing = (change for change in found if _differs(change))
-    return tuple(_block(_collapse(differing, now)))
+    return tuple(_block(_collapse(differing, now), protects or (lambda path: False)))
 
 
 def _is_possible(entry: ManifestEntry) -> bool:
@@ -229,14 +232,14 @@ def _made_by_tools(change: Change, now: Mapping[str, ManifestEntry]) -> str:
     return "cache" if change.path.rpartition("/")[2] in CACHE_NAMES else ""
 
 
-def _block(changes: Iterable[Change]) -> Iterator[Change]:
+def _block(changes: Iterable[Change], protects: Callable[[str], bool]) -> Iterator[Change]:
     """Yield the Changes, with the reason on each that cannot be applied."""
     lost_folder = ""  # a folder that became something that cannot be applied: what it held stays on the host
     for change in changes:
         if lost_folder and change.path.startswith(lost_folder + "/"):
             yield replace(change, blocked="its folder became something that cannot be applied")
             continue
-        reason = change.blocked or _reason_against(change)
+        reason = change.blocked or ("the policy protects it" if protects(change.path) else _reason_against(change))
         if reason and change.before is not None and change.before.entry == "directory" and change.entry != "directory":
             lost_folder = change.path
         yield replace(change, blocked=reason) if reason else change

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -47,13 +47,19 @@ async def pull(
 
 
 async def collect(
-    sandbox: Sandbox, baseline: Baseline, run: RunFolder, cap_bytes: int = DEFAULT_CAP_BYTES
+    sandbox: Sandbox,
+    baseline: Baseline,
+    run: RunFolder,
+    cap_bytes: int = DEFAULT_CAP_BYTES,
+    protects: Callable[[str], bool] | None = None,
 ) -> tuple[Change, ...]:
     """Compare the sandbox with the Baseline, pull what is new, and keep all of it in the run's folder.
 
+    `protects` as in `compare`.
+
     The folder that was copied in is only read. Raises SandboxLostError, FileError (too many names), OSError.
     """
-    changes = await pull(sandbox, compare(baseline, await sandbox.manifest()), run.blobs, cap_bytes)
+    changes = await pull(sandbox, compare(baseline, await sandbox.manifest(), protects), run.blobs, cap_bytes)
     keep_before(baseline, changes, run.blobs)
     run.write_baseline(baseline)
     run.write_changes(changes)

@@ -188,3 +188,9 @@ def test_history_in_any_spelling(path: str) -> None:
 @pytest.mark.parametrize("path", [".github/x", ".gitignore", "git", "a.git", "x/.gitmodules"])
 def test_what_only_looks_like_history(path: str) -> None:
     assert not is_history(path)
+
+
+def test_a_protected_path_that_a_script_changed_is_listed_and_blocked() -> None:
+    entries = [ManifestEntry("keep", "directory", 0o755, 0), ManifestEntry("keep/a", "file", 0o644, 1, "a" * 64)]
+    changes = compare(Baseline(), entries, lambda path: path == "keep/a")
+    assert [(change.path, change.blocked) for change in changes] == [("keep", ""), ("keep/a", "the policy protects it")]
