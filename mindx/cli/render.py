@@ -90,7 +90,7 @@ def action_label(action: Action) -> str:
     if "command" not in params:
         words = [action.type, *(str(value) for value in params.values())]
     else:
-        named = (params.get(key) for key in ("path", "cmdline", "venv_name", "name"))
+        named = (params.get(key) for key in ("path", "cmdline", "venv_name", "name", "job"))
         words = [str(params["command"]), *(str(value) for value in named if value is not None)]
         argv = params.get("argv")
         if isinstance(argv, (list, tuple)):
@@ -114,6 +114,9 @@ def detail_lines(observation: Observation, limit: int = MAX_OUTPUT_LINES) -> lis
     if execution is not None:
         for text in (execution.stdout_text, execution.stderr_text):
             lines.extend(capped_lines(text, limit))
+    elif observation.status is Status.SUCCESS and "job" in observation.result:  # `logs` of what another step started
+        for stream in ("stdout", "stderr"):
+            lines.extend(capped_lines(str(observation.result.get(stream, "")), limit))
     if observation.status is not Status.SUCCESS and observation.message:
         lines.extend(escape(observation.message).splitlines())
     return lines

@@ -149,6 +149,10 @@ def _print(action: Action, observation: Observation | None) -> None:
             click.echo(escape_line(str(item)))
     elif "content" in result:
         click.echo(escape(str(result["content"])).rstrip("\n"))
+    elif "stdout" in result and execution is None:  # `logs`
+        for stream, err in (("stdout", False), ("stderr", True)):
+            if result[stream]:
+                click.echo(escape(str(result[stream])), err=err)
     elif execution is None and observation.message:
         sign = "" if observation.status is Status.SUCCESS else f"{observation.status.value.lower()}: "
         click.echo(escape(f"{sign}{observation.message}"))

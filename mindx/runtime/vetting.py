@@ -15,8 +15,9 @@ from mindx.tools.vet import VettedPlan, vet
 
 
 def tools_for(limits: Limits, *, operator: bool = False) -> ToolRegistry:
-    """Return the tools, with the policy's deadline and output cap; `operator` True where a person types."""
-    return ToolRegistry([SimpleCoder(CoderSettings(limits.command_timeout_s, limits.output_bytes, operator))])
+    """Return the tools, with the limits of the policy that they keep to; `operator` True where a person types."""
+    settings = CoderSettings(limits.command_timeout_s, limits.output_bytes, operator, limits.background)
+    return ToolRegistry([SimpleCoder(settings)])
 
 
 def vet_source(source: bytes, engine: PolicyEngine, tools: ToolRegistry) -> tuple[ParsedPlan, VettedPlan]:

@@ -21,6 +21,7 @@ MAX_WORD_BYTES = 128 * 1024 - 1  # Linux MAX_ARG_STRLEN, with its closing NUL
 MAX_TIMEOUT_S = 24 * 3600.0
 MAX_VALUE_BYTES = 32 * 1024
 MAX_NAME = 100
+MAX_TAIL = 1_000_000
 
 _VENV_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -67,6 +68,12 @@ def _timeout(timeout_s: float) -> float:
     return timeout_s
 
 
+def _tail(lines: int) -> int:
+    if not 1 <= lines <= MAX_TAIL:
+        raise refused(f"is from 1 to {MAX_TAIL:,} lines, not {lines}")
+    return lines
+
+
 def _venv_name(name: str) -> str:
     if not _VENV_NAME.fullmatch(name) or name in (".", "..") or len(name) > MAX_NAME:
         raise refused(
@@ -91,6 +98,7 @@ Variable = Annotated[str, AfterValidator(_variable)]
 Value = Annotated[str, AfterValidator(_value)]
 Cmdline = Annotated[str, AfterValidator(_cmdline)]
 Timeout = Annotated[float, AfterValidator(_timeout)]
+Tail = Annotated[int, AfterValidator(_tail)]
 
 
 class Call(BaseModel):
@@ -166,15 +174,11 @@ class Rm(Call):
     path: str = Field(description="the file")
 
 
-class Run(Call):
-    """Run one program, without a shell, in the current directory; give either `argv` or `cmdline`."""
+class ProgramCall(Call):
+    """A call that names a program; not a command itself."""
 
-    command: ClassVar[str] = "run"
-    result_keys: ClassVar[str] = "return_code, exit_cause, stdout, stderr"
     argv: tuple[Word, ...] | None = Field(None, description="the program's name and its arguments, as a list")
     cmdline: Cmdline | None = Field(None, description="the same as one line, split into words as a POSIX shell does")
-    stdin: Content = Field("", description="text for its standard input")
-    timeout_seconds: Timeout | None = Field(None, description="the deadline; null is the session's own (60)")
 
     @classmethod
     def signature(cls) -> str:
@@ -189,10 +193,10 @@ class Run(Call):
         return data
 
     @model_validator(mode="after")
-    def _runs_one_program(self) -> Run:
+    def _names_one_program(self) -> ProgramCall:
         if (self.argv is None) == (self.cmdline is None):
             given = "both are there" if self.argv is not None else "neither is there"
-            raise refused(f"`run` takes exactly one of `argv` and `cmdline`; {given}")
+            raise refused(f"`{self.command}` takes exactly one of `argv` and `cmdline`; {given}")
         try:
             words = self.words
         except WordsError as error:
@@ -220,6 +224,50 @@ class Run(Call):
     def subject(self) -> str:
         """The JSON path of what was given."""
         return ".argv" if self.argv is not None else ".cmdline"
+
+
+class Run(ProgramCall):
+    """Run one program, without a shell, in the current directory; give either `argv` or `cmdline`."""
+
+    command: ClassVar[str] = "run"
+    result_keys: ClassVar[str] = "return_code, exit_cause, stdout, stderr"
+    stdin: Content = Field("", description="text for its standard input")
+    timeout_seconds: Timeout | None = Field(None, description="the deadline; null is the session's own (60)")
+
+
+class Start(ProgramCall):
+    """Start one program in the background and go on; needs a policy with `limits.background`."""
+
+    command: ClassVar[str] = "start"
+    result_keys: ClassVar[str] = "job, message"
+    timeout_seconds: Timeout | None = Field(None, description="the deadline; null: until `stop` or the session's end")
+
+
+class JobCall(Call):
+    """A call about a job that `start` has begun; not a command itself."""
+
+    result_keys: ClassVar[str] = "job, state, return_code, exit_cause, message"
+    job: str = Field(description="what `start` has returned: `job1` for the first")
+
+
+class Poll(JobCall):
+    """Say whether a background job runs, and how it ended."""
+
+    command: ClassVar[str] = "poll"
+
+
+class Logs(JobCall):
+    """Return what a background job has printed so far."""
+
+    command: ClassVar[str] = "logs"
+    result_keys: ClassVar[str] = "job, state, stdout, stderr"
+    tail: Tail | None = Field(None, description="only so many of the last lines of each stream; null for all")
+
+
+class Stop(JobCall):
+    """Kill a background job with all that it has started; one that has ended is fine."""
+
+    command: ClassVar[str] = "stop"
 
 
 class CreateVenv(Call):
@@ -283,6 +331,7 @@ COMMANDS: MappingProxyType[str, type[Call]] = MappingProxyType(
         model.command: model
         for model in (
             *(Ls, Cd, Read, Write, Mkdir, Rm, Run),
+            *(Start, Poll, Logs, Stop),
             *(CreateVenv, ActivateVenv, DeactivateVenv),
             *(EnvSet, EnvUnset, EnvList),
             *(ToggleAutonomousMode, Help),

@@ -8,19 +8,20 @@ from mindx.tools.command_tool import CallError, ParamFault
 from mindx.tools.simple_coder_args import COMMANDS
 
 _TAKES_THE_REST = {"write": "content", "env_set": "value"}
+_TAKES_A_LINE = ("run", "start")
 
 
-def parse_line(line: str) -> dict[str, str]:
+def parse_line(line: str) -> dict[str, str | int]:
     """Return the params for a line: a command and its arguments in the order of its signature.
 
-    `run` takes the rest of the line as its `cmdline`; `write` and `env_set` join the remaining words with a blank.
-    `env_set NAME=VALUE` is understood too. Raises CallError for an open quote, an empty line or a word too many;
-    an unknown command and what is missing are for `validate` to say.
+    `run` and `start` take the rest of the line as their `cmdline`; `write` and `env_set` join the remaining words with
+    a blank. `env_set NAME=VALUE` is understood too. Raises CallError for an open quote, an empty line or a word too
+    many; an unknown command and what is missing are for `validate` to say.
     """
     command, _, rest = line.strip().partition(" ")
     if not command:
         raise CallError([ParamFault("", "nothing is typed", "`help` lists the commands")])
-    if command == "run":
+    if command in _TAKES_A_LINE:
         return {"command": command, "cmdline": rest.strip()}
     try:
         words = shlex.split(rest)
@@ -37,4 +38,8 @@ def parse_line(line: str) -> dict[str, str]:
     if len(words) > len(names):
         takes = f"it takes {', '.join(names)}; put a name with blanks in quotes" if names else "it takes no arguments"
         raise CallError([ParamFault("", f"`{command}` has {len(words)} arguments", takes)])
-    return {"command": command, **dict(zip(names, words, strict=False))}
+    return {"command": command, **{name: _value(name, word) for name, word in zip(names, words, strict=False)}}
+
+
+def _value(name: str, word: str) -> str | int:
+    return int(word) if name == "tail" and word.isdecimal() and len(word) < 10 else word

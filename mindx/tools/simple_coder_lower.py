@@ -38,11 +38,13 @@ class CoderSettings:
     """`timeout_s` and `max_output_bytes` are for a `run` that names none; None means no deadline.
 
     `operator` is True only where a person types the commands (`mindx shell`): then toggle_autonomous_mode works.
+    `background` is the policy's `limits.background`; 0 refuses `start` and what asks about jobs.
     """
 
     timeout_s: float | None = DEFAULT_TIMEOUT_S
     max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
     operator: bool = False
+    background: int = 0
 
 
 def lower_call(call: args.Call, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
@@ -96,18 +98,45 @@ def _rm(call: args.Rm, state: CoderState, _: CoderSettings) -> Lowered[CoderStat
 
 
 def _run(call: args.Run, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    command = replace(_program(call, call.timeout_seconds, state, settings), stdin=call.stdin.encode())
+    return Lowered((command,), state, call.subject)
+
+
+def _program(call: args.ProgramCall, timeout_s: float | None, state: CoderState, settings: CoderSettings) -> Exec:
     words = call.words
-    timeout_s = call.timeout_seconds if call.timeout_seconds is not None else settings.timeout_s
-    command = Exec(
+    return Exec(
         words,
         cwd=state.cwd,
         env=state.program_env(),
-        stdin=call.stdin.encode(),
-        timeout_s=timeout_s,
+        timeout_s=timeout_s if timeout_s is not None else settings.timeout_s,
         max_output_bytes=settings.max_output_bytes,
         executable=state.executable(words[0]),
     )
-    return Lowered((command,), state, call.subject)
+
+
+def _start(call: args.Start, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    """Lower to what the policy judges.
+
+    A job without a deadline carries the session's own here: no policy allows a foreground program without one, and
+    the driver judges such a job in the same way. The step takes it off again.
+    """
+    _needs_background(call, settings)
+    command = _program(call, call.timeout_seconds, state, settings)
+    return Lowered((command,), state.with_job(state.next_job), call.subject)
+
+
+def _about_job(call: args.JobCall, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    _needs_background(call, settings)
+    if call.job not in state.jobs:
+        known = f"the jobs are {', '.join(state.jobs)}" if state.jobs else "no job was started"
+        raise CallError([ParamFault(".job", f"there is no job {quoted(call.job)}", known)])
+    return Lowered((), state, ".job")
+
+
+def _needs_background(call: args.Call, settings: CoderSettings) -> None:
+    if not settings.background:
+        message = f"`{call.command}` needs background commands, and the policy allows none: its limits.background is 0"
+        raise CallError([ParamFault(".command", message, "limits: {background: 2} in a policy allows two", "denied")])
 
 
 def _create_venv(call: args.CreateVenv, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
@@ -174,6 +203,10 @@ _LOWERINGS: dict[type[args.Call], Callable[[Any, CoderState, CoderSettings], Low
     args.Mkdir: _mkdir,
     args.Rm: _rm,
     args.Run: _run,
+    args.Start: _start,
+    args.Poll: _about_job,
+    args.Logs: _about_job,
+    args.Stop: _about_job,
     args.CreateVenv: _create_venv,
     args.ActivateVenv: _activate_venv,
     args.DeactivateVenv: _deactivate_venv,

@@ -17,12 +17,23 @@ class CoderState:
     """`cwd` and `venv` (None: the container's own Python) are absolute paths in the container.
 
     `env` holds what env_set has set. `autonomous` is the operator's grant for what destroys (rm).
+    `jobs` has the sandbox's id of each background job, by the job's name; "" before it is really started.
     """
 
     cwd: str = WORKSPACE
     venv: str | None = None
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     autonomous: bool = False
+    jobs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def next_job(self) -> str:
+        """The name of the job that is started next, so that a plan can tell it before it runs."""
+        return f"job{len(self.jobs) + 1}"
+
+    def with_job(self, job: str, background_id: str = "") -> CoderState:
+        """Return the state that knows a job."""
+        return replace(self, jobs=MappingProxyType({**self.jobs, job: background_id}))
 
     def with_variable(self, name: str, value: str | None) -> CoderState:
         """Return the state with a variable set, or without it (None)."""

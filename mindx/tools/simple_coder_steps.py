@@ -5,17 +5,19 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from mindx.core.command import Exec
 from mindx.core.observation import Status
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExecResult, ExitCause
-from mindx.errors import FileError
-from mindx.sandbox.base import Entry, Sandbox
+from mindx.errors import FileError, SandboxError
+from mindx.sandbox.base import BackgroundState, Entry, Sandbox
 from mindx.tools import simple_coder_args as args
 from mindx.tools.command_tool import Lowered, ToolOutcome
 from mindx.tools.send import send
+from mindx.tools.simple_coder_jobs import JOB_TROUBLE, printed, standing
 from mindx.tools.simple_coder_state import CoderState, relative
 
 LOG = logging.getLogger("tool.SimpleCoder")
@@ -67,7 +69,12 @@ class Step:
 
 async def take(step: Step) -> Outcome:
     """Take a step. Raises DeniedError, FileError and SandboxError as the sandbox does."""
-    return await _STEPS[type(step.call)](step)
+    try:
+        return await _STEPS[type(step.call)](step)
+    except SandboxError as trouble:
+        if trouble.code not in JOB_TROUBLE or not isinstance(step.call, (args.Start, args.JobCall)):
+            raise
+        return error(step.state, trouble.message)
 
 
 def error(state: CoderState, message: str) -> Outcome:
@@ -116,6 +123,40 @@ async def _rm(step: Step) -> Outcome:
 async def _run(step: Step) -> Outcome:
     LOG.info("Executing in '%s': [%s]", relative(step.state.cwd), ", ".join(map(quoted, step.call.words[:20])))
     return _ran(step.state, await step.send())
+
+
+async def _start(step: Step) -> Outcome:
+    (command,) = step.lowered.commands
+    assert isinstance(command, Exec)
+    background_id = await step.sandbox.start_background(replace(command, timeout_s=step.call.timeout_seconds))
+    job = step.state.next_job
+    message = f"{quoted(job)} runs {quoted(command.argv[0])} in the background"
+    LOG.info("%s", message)
+    result = {"status": "SUCCESS", "job": job, "message": message}
+    return ToolOutcome(Status.SUCCESS, result, step.state.with_job(job, background_id))
+
+
+async def _poll(step: Step) -> Outcome:
+    return _stands(step, await step.sandbox.poll_background(step.state.jobs[step.call.job]))
+
+
+async def _stop(step: Step) -> Outcome:
+    return _stands(step, await step.sandbox.stop_background(step.state.jobs[step.call.job]))
+
+
+async def _logs(step: Step) -> Outcome:
+    state = await step.sandbox.poll_background(step.state.jobs[step.call.job])
+    return step.success(**printed(step.call.job, state, step.call.tail))
+
+
+def _stands(step: Step, state: BackgroundState) -> Outcome:
+    """Return how a job stands. To ask is a success however it ended; only what is not certain is none."""
+    execution = state.result
+    ending = "" if execution is None or execution.ok else _ending(execution)
+    result = standing(step.call.job, state, ending)
+    if execution is not None and execution.exit_cause is ExitCause.ENGINE:
+        return ToolOutcome(Status.ERROR, {"status": "ERROR", **result}, step.state)
+    return step.success(**result)
 
 
 async def _create_venv(step: Step) -> Outcome:
@@ -221,6 +262,10 @@ _STEPS: dict[type[args.Call], Callable[[Step], Awaitable[Outcome]]] = {
     args.Mkdir: _mkdir,
     args.Rm: _rm,
     args.Run: _run,
+    args.Start: _start,
+    args.Poll: _poll,
+    args.Logs: _logs,
+    args.Stop: _stop,
     args.CreateVenv: _create_venv,
     args.ActivateVenv: _activate_venv,
     args.DeactivateVenv: _deactivate_venv,

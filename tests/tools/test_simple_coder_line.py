@@ -25,9 +25,14 @@ from mindx.tools.simple_coder_line import parse_line
         ("create_venv .venv", {"command": "create_venv", "venv_name": ".venv"}),
         ("help mkdir", {"command": "help", "topic": "mkdir"}),
         ("mkdr x", {"command": "mkdr"}),
+        ("start python3 -m http.server  80", {"command": "start", "cmdline": "python3 -m http.server  80"}),
+        ("poll job1", {"command": "poll", "job": "job1"}),
+        ("logs job1 20", {"command": "logs", "job": "job1", "tail": 20}),
+        ("logs job1 x", {"command": "logs", "job": "job1", "tail": "x"}),
+        ("stop job1", {"command": "stop", "job": "job1"}),
     ],
 )
-def test_lines(line: str, params: dict[str, str]) -> None:
+def test_lines(line: str, params: dict[str, str | int]) -> None:
     assert parse_line(line) == params
 
 
