@@ -19,7 +19,7 @@ from mindx.runtime.vetting import refusal_of, step_faults, tools_for, vet_source
 from mindx.settings import effective_policy
 from mindx.tools.vet import VettedPlan, VettedStep
 
-_COLOURS = {"ok": "green", "invalid": "red", "denied": "yellow"}
+_COLOURS = {"ok": "green", "asks": "cyan", "invalid": "red", "denied": "yellow"}
 
 
 @click.command(
@@ -38,12 +38,13 @@ _COLOURS = {"ok": "green", "invalid": "red", "denied": "yellow"}
 def command(plan: str, policy: str | None, workspace: Path | None, autonomous: bool, as_json: bool) -> int:
     """Check PLAN (a JSON file, `-` for standard input): its form, and every step against the policy.
 
-    Exit code 0 if it may run, 2 if it is invalid, 3 if it is only denied.
+    Exit code 0 if it may run, 2 if it is invalid, 3 if it is only denied. A step that `asks` may run when a person, or
+    `mindx run --approve-from`, says yes.
     """
     source = read_plan(plan)
     loaded = effective_policy(policy, workspace=workspace)
     engine = PolicyEngine(loaded.policy, autonomous=autonomous)
-    parsed, vetted = vet_source(source, engine, tools_for(loaded.policy.limits))
+    parsed, vetted = vet_source(source, engine, tools_for(loaded.policy.limits), may_ask=True)
     refusal = refusal_of(vetted)
     if as_json:
         print_json(render_json(_document(vetted, loaded, refusal)))
@@ -53,8 +54,10 @@ def command(plan: str, policy: str | None, workspace: Path | None, autonomous: b
 
 
 def _verdict(vetted: VettedPlan, step: VettedStep) -> tuple[str, str]:
-    """Return `ok`, `invalid` or `denied`, and why."""
+    """Return `ok`, `asks`, `invalid` or `denied`, and why."""
     faults = step_faults(vetted, step.index)
+    if step.asks and step.verdict is not None:
+        return "asks", step.verdict.reason
     if not faults:
         return "ok", ""
     kind = "invalid" if any(fault.kind == "invalid" for fault in faults) else "denied"
@@ -96,4 +99,5 @@ def _print(parsed: ParsedPlan, vetted: VettedPlan, name: str, refusal: Outcome |
         click.echo(f"[{step.index + 1}/{len(vetted.steps)}] {labels[step.index]}  {shown}{told}")
     for line in fault_lines(vetted.faults, name):
         click.echo(line, err=True)
-    click.echo("The plan may run." if refusal is None else f"The plan may not run: it is {refusal.value}.")
+    asks = f", if a person says yes to what asks ({vetted.asks})" if vetted.asks else ""
+    click.echo(f"The plan may run{asks}." if refusal is None else f"The plan may not run: it is {refusal.value}.")

@@ -13,16 +13,25 @@ from typing import Any
 
 import click
 
+from mindx.cli.approve import approver_for
 from mindx.cli.errors import EXEC_DENIED, EXEC_FAILED, INTERRUPTED, say
 from mindx.cli.interrupt import run_async
 from mindx.cli.live import LiveOutput
-from mindx.cli.options import autonomous_option, image_option, json_option, policy_option, workspace_option
+from mindx.cli.options import (
+    approve_option,
+    autonomous_option,
+    image_option,
+    json_option,
+    policy_option,
+    workspace_option,
+)
 from mindx.cli.render import note, print_json
 from mindx.core.command import Exec
 from mindx.core.output import encode_output, plain_text
 from mindx.core.receipt import ExecResult, ExitCause
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import DeniedError, InputError
+from mindx.policy.approval import NOBODY
 from mindx.runtime.session import Session
 from mindx.settings import effective_policy
 
@@ -50,6 +59,7 @@ is thrown away; use `mindx run` to keep changes.
 @workspace_option
 @autonomous_option
 @image_option
+@approve_option
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Deadline."
 )
@@ -64,6 +74,7 @@ def command(
     workspace: Path | None,
     autonomous: bool,
     image: str | None,
+    approve_from: Path | None,
     timeout_s: float | None,
     cwd: str | None,
     variables: tuple[str, ...],
@@ -72,11 +83,15 @@ def command(
     as_json: bool,
 ) -> int:
     """Run one program in a container, without a shell, and exit with its code."""
-    session = Session(effective_policy(policy, image, workspace), workspace, autonomous=autonomous)
+    approver = approver_for(approve_from, stdin_is_free=True)  # a terminal is never read for the program
+    loaded = effective_policy(policy, image, workspace)
+    session = Session(loaded, workspace, autonomous=autonomous, approver=approver)
     wanted = session.command(argv, cwd=cwd, env=dict(map(_pair, variables)), timeout_s=timeout_s)
     verdict = session.engine.judge(wanted)
-    if not verdict.allowed:  # before standard input is read and a container started
-        raise DeniedError("denied_by_policy", verdict.reason, details={"rule": verdict.rule})
+    if verdict.decision == "deny" or (verdict.decision == "ask" and approver is None):
+        # Before standard input is read and a container started.
+        advice = f" (it needs a person's yes: {NOBODY})" if verdict.decision == "ask" else ""
+        raise DeniedError("denied_by_policy", verdict.reason + advice, details={"rule": verdict.rule})
     wanted = dataclasses.replace(wanted, stdin=b"" if no_stdin else read_stdin())
     result = run_async(lambda: _execute(session, wanted, None if as_json else raw))
     if as_json:

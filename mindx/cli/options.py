@@ -27,6 +27,12 @@ workspace_option = click.option(
 )
 autonomous_option = click.option("--autonomous", is_flag=True, help="Grant the removal of files (rm).")
 image_option = click.option("--image", metavar="NAME", help="Use this image instead of the policy's.")
+approve_option = click.option(
+    "--approve-from",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Answers to what the policy asks about, instead of a person at the terminal.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else."
 )

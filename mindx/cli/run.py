@@ -7,9 +7,18 @@ from pathlib import Path
 
 import click
 
+from mindx.cli.approve import approver_for
 from mindx.cli.errors import INTERRUPTED, say, write_report
 from mindx.cli.interrupt import run_async
-from mindx.cli.options import autonomous_option, image_option, json_option, policy_option, read_plan, workspace_option
+from mindx.cli.options import (
+    approve_option,
+    autonomous_option,
+    image_option,
+    json_option,
+    policy_option,
+    read_plan,
+    workspace_option,
+)
 from mindx.cli.render import StepPrinter, fault_lines, note, print_json, print_summary
 from mindx.cli.store import run_store
 from mindx.core.run import Outcome, RunResult
@@ -38,6 +47,7 @@ Files that run on your machine later (hooks, CI and task files ...) are never ta
 @workspace_option
 @autonomous_option
 @image_option
+@approve_option
 @click.option("--keep-going", is_flag=True, help="Go on after a step that did not succeed.")
 @click.option("--apply", "apply_", is_flag=True, help="Write the changes to --workspace if the plan completed.")
 @click.option("--dry-copy", is_flag=True, help="Only show what of --workspace would go in, and why not the rest.")
@@ -51,6 +61,7 @@ def command(
     workspace: Path | None,
     autonomous: bool,
     image: str | None,
+    approve_from: Path | None,
     keep_going: bool,
     apply_: bool,
     review: bool,
@@ -90,6 +101,7 @@ def command(
         run_store(),
         workspace=workspace,
         autonomous=autonomous,
+        approver=approver_for(approve_from, stdin_is_free=plan != "-"),
         keep_going=keep_going,
         on_vetted=on_vetted,
         on_step=lambda action, observation: printer(action, observation) if printer else None,

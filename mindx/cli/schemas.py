@@ -76,7 +76,7 @@ def _check() -> Schema:
         action_id=TEXT,
         type=TEXT,
         command=TEXT,
-        verdict=one_of("ok", "invalid", "denied"),
+        verdict=one_of("ok", "asks", "invalid", "denied"),
         reason=TEXT,
         rule=maybe(TEXT),
     )

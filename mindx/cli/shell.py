@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mindx.cli.approve import approver_for
 from mindx.cli.errors import INTERRUPTED, say, write_report
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.interrupt import run_async
-from mindx.cli.options import autonomous_option, policy_option, workspace_option
+from mindx.cli.options import approve_option, autonomous_option, policy_option, workspace_option
 from mindx.cli.render import note, print_json
 from mindx.cli.store import run_store
 from mindx.core.folders import state_dir
@@ -48,8 +49,11 @@ What changed is kept as a run: `mindx changes show last`.
 @policy_option
 @workspace_option
 @autonomous_option
+@approve_option
 @click.option("--json", "as_json", is_flag=True, help="Print each result as JSON, one document for each line.")
-def command(policy: str | None, workspace: Path | None, autonomous: bool, as_json: bool) -> int:
+def command(
+    policy: str | None, workspace: Path | None, autonomous: bool, approve_from: Path | None, as_json: bool
+) -> int:
     """Use SimpleCoder interactively in a container; also reads lines from standard input."""
     typed = sys.stdin is not None and sys.stdin.isatty()
     read_line = _prompting() if typed else _reading
@@ -59,6 +63,7 @@ def command(policy: str | None, workspace: Path | None, autonomous: bool, as_jso
         run_store(),
         workspace=workspace,
         autonomous=autonomous,
+        approver=approver_for(approve_from, stdin_is_free=typed),
         on_refused=lambda text: note(f"error: {text}"),
         on_step=_print_json if as_json or not typed else _print,
         progress=note if typed else None,

@@ -22,17 +22,22 @@ from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import read_policy_file
 
 Choice = Literal["once", "session", "deny"]
+NOBODY = "nobody can be asked here; run at a terminal, or give answers with --approve-from FILE"
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What a person is shown: the Command, its digest, its risk (as a policy writes it), the rule and its reason."""
+    """What a person is shown: the Command, its digest, its risk (as a policy writes it), the rule and its reason.
+
+    `may_remember` is False when the policy wants each yes to count once.
+    """
 
     command: Command
     digest: str
     risk: str
     rule: str
     reason: str
+    may_remember: bool = True
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -67,18 +72,23 @@ class NobodyToAsk:
 
     async def ask(self, request: ApprovalRequest) -> Approval:
         """Return a denial that says what to do."""
-        return Approval("deny", "nobody can be asked here; run at a terminal, or give answers with --approve-from FILE")
+        return Approval("deny", NOBODY)
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The approver of `--approve-from FILE`: exact commands with their answers; any other is denied."""
+    """The approver of `--approve-from FILE`: exact commands with their answers; any other is denied.
+
+    Input decides what a command does and no file of answers shows it, so a command with input has no answer there.
+    """
 
     answers: Mapping[tuple[tuple[str, ...], str], Approval]
     source: str = "the file"
 
     async def ask(self, request: ApprovalRequest) -> Approval:
         """Return the file's answer."""
+        if isinstance(request.command, Exec) and request.command.stdin:
+            return Approval("deny", f"{self.source} answers for commands without input only")
         found = self.answers.get((request.argv, request.cwd))
         return found or Approval("deny", f"{self.source} has no answer for this command")
 
@@ -104,13 +114,16 @@ class Approvals:
         digest = command_digest(command)
         if digest in self.remembered:
             return replace(verdict, decision="allow", reason="allowed for this session"), command
-        request = ApprovalRequest(command, digest, explanation.risk.word, verdict.rule, verdict.reason)
+        may_remember = self.engine.policy.approvals.remember == "session"
+        request = ApprovalRequest(command, digest, explanation.risk.word, verdict.rule, verdict.reason, may_remember)
         answer = await self.approver.ask(request)
-        if answer.choice == "deny":
+        if command_digest(command) != digest:  # somebody holds the same dict of variables, and changed it meanwhile
+            return replace(verdict, decision="deny", reason="the command changed while a person decided"), command
+        if answer.choice not in ("once", "session"):
             return replace(verdict, decision="deny", reason=answer.feedback or "a person said no"), command
         if answer.command is not None and command_digest(answer.command) != digest:
             return self._modified(answer.command)
-        if answer.choice == "session" and self.engine.policy.approvals.remember == "session":
+        if answer.choice == "session" and may_remember:
             self.remembered.add(digest)
         return replace(verdict, decision="allow", reason="a person said yes"), command
 

@@ -40,7 +40,8 @@ class PlanRun(Run):
     async def _walk(self) -> Outcome:
         self.folder.write("plan.json", self._source)
         tools = tools_for(self.policy.policy.limits)
-        _, vetted = vet_source(self._source, self.session.engine, tools)
+        may_ask = self.session.asking is not None
+        _, vetted = vet_source(self._source, self.session.engine, tools, may_ask=may_ask)
         plan = vetted.plan
         self._known["faults"] = tuple(FaultRecord.of(fault) for fault in vetted.faults)
         self.recorder.record(

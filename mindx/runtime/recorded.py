@@ -53,6 +53,8 @@ class RecordedSandbox(Sandbox):
             self._recorder.record("exec", **asked, error=_error(error))
             raise
         receipt = result.receipt
+        if result.command.argv != command.argv:  # a person changed it on the way
+            asked |= {"argv": result.command.argv, "cwd": result.command.cwd, "asked_argv": command.argv}
         self._recorder.record(
             "exec",
             **asked,

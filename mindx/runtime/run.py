@@ -23,7 +23,9 @@ from mindx.core.protocols import ActionExecutor, Reasoner
 from mindx.core.run import Outcome, PolicyRecord, RunResult, StepRecord, TraceHead, outcome_of
 from mindx.core.run_config import RunConfig
 from mindx.errors import DeniedError, InputError, MindxError, StateError
+from mindx.policy.approval import Approver
 from mindx.policy.load import LoadedPolicy
+from mindx.runtime.asking import NotedExecutor
 from mindx.runtime.change_records import collect_changes
 from mindx.runtime.dispatcher import ActionDispatcher
 from mindx.runtime.fixed_plan import action_of
@@ -54,8 +56,8 @@ class Run(ABC):
     """One Run, used once. `result` is there as soon as it has ended, however it ended.
 
     `on_step` is told of each action's beginning and end, `progress` of what takes time, `on_bug` of an exception that
-    no tool should raise, with the run's folder. `open_sandbox` is for tests. Raises StateError when the run's folder
-    cannot be made.
+    no tool should raise, with the run's folder. `approver` answers what the policy asks about; None: that is denied.
+    `open_sandbox` is for tests. Raises StateError when the run's folder cannot be made.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Run(ABC):
         *,
         workspace: Path | None = None,
         autonomous: bool = False,
+        approver: Approver | None = None,
         open_sandbox: SandboxFactory = docker_sandbox,
         on_step: StepListener | None = None,
         progress: Callable[[str], None] | None = None,
@@ -75,7 +78,12 @@ class Run(ABC):
         self.result: RunResult | None = None
         self.recorder = Recorder(self.folder.trace_path)
         self.session = Session(
-            policy, workspace, autonomous=autonomous, recorder=self.recorder, open_sandbox=open_sandbox
+            policy,
+            workspace,
+            autonomous=autonomous,
+            recorder=self.recorder,
+            approver=approver,
+            open_sandbox=open_sandbox,
         )
         self._on_step = on_step or (lambda action, observation: None)
         self._progress = progress or (lambda text: None)
@@ -136,9 +144,7 @@ class Run(ABC):
             baseline = session.baseline
             self.recorder.record("session_started", workspace=baseline.folder, entries=len(baseline.entries))
             context = AgentContext(self.folder.run_id, "", TaskState(""), config=UNBOUNDED)
-            parts = LoopParts(
-                reasoner, ActionDispatcher(handler(session), self._record_bug), AllowAll(), keeps_evidence=False
-            )
+            parts = LoopParts(reasoner, self._dispatcher(handler(session)), AllowAll(), keeps_evidence=False)
             loop = ReActLoop(parts, context, log=_StepLog(self._record_step))
             return await self._loop(loop)
         finally:
@@ -149,10 +155,18 @@ class Run(ABC):
             with anyio.CancelScope(shield=True):
                 await session.close()
 
+    def _dispatcher(self, executor: ActionExecutor) -> ActionDispatcher:
+        asking = self.session.asking
+        if asking is None:
+            return ActionDispatcher(executor, self._record_bug)
+        return ActionDispatcher(NotedExecutor(executor, asking), self._record_bug, lambda: asking.clock.worked_s)
+
     async def _loop(self, loop: ReActLoop) -> Outcome:
         limit_s = self.policy.policy.limits.session_timeout_s
         try:
             with anyio.move_on_after(limit_s) as clock:
+                if self.session.asking is not None:
+                    self.session.asking.deadline = clock
                 await loop.run()
         except asyncio.CancelledError:
             with anyio.move_on_after(CANCELLED_GRACE_S, shield=True):

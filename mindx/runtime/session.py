@@ -15,9 +15,11 @@ from mindx.core.command import WORKSPACE, Command, Exec, ListDir, MakeDir, ReadF
 from mindx.core.receipt import ExecResult
 from mindx.core.verdict import Verdict
 from mindx.errors import InputError, SandboxError
+from mindx.policy.approval import Approver
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import LoadedPolicy, load_policy
 from mindx.policy.model import Policy
+from mindx.runtime.asking import Asking
 from mindx.runtime.consent import approved_action_id
 from mindx.runtime.recorded import RecordedSandbox
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
@@ -37,7 +39,8 @@ class Session:
     `policy` is a preset's name, a path, a LoadedPolicy, or None for the preset `default`. `workspace` is a folder that
     is copied in (never mounted), or None for an empty one. `image` takes the place of the policy's image.
     `autonomous` grants the removal of files, if the policy leaves that to the operator. `recorder` gets one event for
-    each Command. `open_sandbox` makes the sandbox; it is for tests.
+    each Command. `approver` is asked about what the policy asks about; None: then that is denied. `open_sandbox` makes
+    the sandbox; it is for tests.
 
     Raises InputError (policy, workspace) when it is made or entered, EngineError, ImageError or SandboxError when it
     is entered; then nothing is left behind.
@@ -51,11 +54,13 @@ class Session:
         *,
         autonomous: bool = False,
         recorder: Recorder | None = None,
+        approver: Approver | None = None,
         open_sandbox: SandboxFactory = docker_sandbox,
     ) -> None:
         loaded = policy if isinstance(policy, LoadedPolicy) else load_policy(policy)
         self.policy = loaded if image is None else with_image(loaded, image)
         self.engine = PolicyEngine(self.policy.policy, autonomous=autonomous)
+        self.asking = None if approver is None else Asking(self.engine, approver, recorder)
         self.baseline = Baseline()
         self._workspace = None if workspace is None else Path(workspace)
         self._recorder = recorder
@@ -155,7 +160,8 @@ class Session:
         copy = await self._planned_copy()
         try:
             tell("starting the sandbox")
-            inner = Driver(self._open_sandbox(self.policy, tell), self._judge)
+            decide = None if self.asking is None else self.asking.decide
+            inner = Driver(self._open_sandbox(self.policy, tell), self._judge, decide)
             self._sandbox = inner if self._recorder is None else RecordedSandbox(inner, self._recorder)
             await self._sandbox.start()
             if copy is not None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from mindx.core.receipt import ExecResult
 from mindx.errors import SandboxError
+from mindx.policy.approval import Approver
 from mindx.policy.load import LoadedPolicy
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
@@ -36,9 +37,12 @@ class SyncSession:
         image: str | None = None,
         *,
         autonomous: bool = False,
+        approver: Approver | None = None,
         open_sandbox: SandboxFactory = docker_sandbox,
     ) -> None:
-        self._session = Session(policy, workspace, image, autonomous=autonomous, open_sandbox=open_sandbox)
+        self._session = Session(
+            policy, workspace, image, autonomous=autonomous, approver=approver, open_sandbox=open_sandbox
+        )
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

@@ -20,10 +20,12 @@ def tools_for(limits: Limits, *, operator: bool = False) -> ToolRegistry:
     return ToolRegistry([SimpleCoder(settings)])
 
 
-def vet_source(source: bytes, engine: PolicyEngine, tools: ToolRegistry) -> tuple[ParsedPlan, VettedPlan]:
-    """Read a plan and judge all of it. Never raises for what the plan holds."""
+def vet_source(
+    source: bytes, engine: PolicyEngine, tools: ToolRegistry, *, may_ask: bool
+) -> tuple[ParsedPlan, VettedPlan]:
+    """Read a plan and judge all of it; `may_ask` True when somebody can answer. Never raises for what it holds."""
     parsed = parse_plan(source)
-    return parsed, vet(parsed, tools, engine.judge, engine.autonomous)
+    return parsed, vet(parsed, tools, engine.judge, engine.autonomous, may_ask)
 
 
 def refusal_of(vetted: VettedPlan) -> Outcome | None:

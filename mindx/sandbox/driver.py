@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult
@@ -14,23 +15,36 @@ from mindx.sandbox.base import BackgroundState, Entry, ManifestEntry, OutputList
 
 LEAST_S = 0.01  # within every policy's command_timeout
 Judge = Callable[[Command], Verdict]
+# Asks a person: the final Verdict, and the Command that it is about.
+Decide = Callable[[Command], Awaitable[tuple[Verdict, Command]]]
+C = TypeVar("C", bound=Command)
 
 
 class Driver(Sandbox):
     """A sandbox that asks the policy before each command and raises DeniedError for whatever is not allowed.
 
-    The host's own work (put, fetch and manifest: copy in and copy out) is not the plan's and is not judged.
+    `decide` is awaited when the verdict is `ask`; without it `ask` is a denial. A person may have changed the Command:
+    what it returns is what is sent. The host's own work (put, fetch and manifest: copy in and copy out) is not the
+    plan's and is not judged.
     """
 
-    def __init__(self, sandbox: Sandbox, judge: Judge) -> None:
+    def __init__(self, sandbox: Sandbox, judge: Judge, decide: Decide | None = None) -> None:
         self._sandbox = sandbox
         self._judge = judge
+        self._decide = decide
 
-    def _admit(self, command: Command) -> None:
+    async def _admit(self, command: C) -> C:
+        """Return the Command that may be sent. Raises DeniedError."""
         verdict = self._judge(command)
+        admitted: Command = command
+        if verdict.decision == "ask" and self._decide is not None:
+            verdict, admitted = await self._decide(command)
         if not verdict.allowed:
             details = {"rule": verdict.rule, "decision": verdict.decision}
             raise DeniedError("denied_by_policy", verdict.reason, details=details)
+        if not isinstance(admitted, type(command)):
+            raise DeniedError("denied_by_policy", "it was changed into another kind of command")
+        return admitted
 
     @property
     def attestation(self) -> Attestation | None:
@@ -47,13 +61,14 @@ class Driver(Sandbox):
 
     async def execute(self, command: Exec, on_output: OutputListener | None = None) -> ExecResult:
         """Run a program, if the policy allows it."""
-        self._admit(command)
-        return await self._sandbox.execute(command, on_output)
+        return await self._sandbox.execute(await self._admit(command), on_output)
 
     async def start_background(self, command: Exec) -> str:
         """Start a program beside the others, if the policy allows it; without a deadline the session's own holds."""
-        self._admit(command if command.timeout_s is not None else replace(command, timeout_s=LEAST_S))
-        return await self._sandbox.start_background(command)
+        if command.timeout_s is not None:
+            return await self._sandbox.start_background(await self._admit(command))
+        admitted = await self._admit(replace(command, timeout_s=LEAST_S))
+        return await self._sandbox.start_background(replace(admitted, timeout_s=None))
 
     async def poll_background(self, background_id: str) -> BackgroundState:
         """Say how it stands."""
@@ -65,33 +80,27 @@ class Driver(Sandbox):
 
     async def read_file(self, command: ReadFile) -> bytes:
         """Read a file, if the policy allows it."""
-        self._admit(command)
-        return await self._sandbox.read_file(command)
+        return await self._sandbox.read_file(await self._admit(command))
 
     async def write_file(self, command: WriteFile) -> None:
         """Write a file, if the policy allows it."""
-        self._admit(command)
-        await self._sandbox.write_file(command)
+        await self._sandbox.write_file(await self._admit(command))
 
     async def list_dir(self, command: ListDir) -> list[Entry]:
         """List a directory, if the policy allows it."""
-        self._admit(command)
-        return await self._sandbox.list_dir(command)
+        return await self._sandbox.list_dir(await self._admit(command))
 
     async def make_dir(self, command: MakeDir) -> None:
         """Make a directory, if the policy allows it."""
-        self._admit(command)
-        await self._sandbox.make_dir(command)
+        await self._sandbox.make_dir(await self._admit(command))
 
     async def remove(self, command: Remove) -> None:
         """Remove a file, if the policy allows it."""
-        self._admit(command)
-        await self._sandbox.remove(command)
+        await self._sandbox.remove(await self._admit(command))
 
     async def stat(self, command: Stat) -> Entry:
         """Look at a path, if the policy allows it."""
-        self._admit(command)
-        return await self._sandbox.stat(command)
+        return await self._sandbox.stat(await self._admit(command))
 
     async def put(self, items: Iterable[PutItem]) -> None:
         """Copy in."""

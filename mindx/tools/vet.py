@@ -12,6 +12,7 @@ from mindx.core.plan import EXECUTE_TOOL, Action, ParsedPlan, Plan, sort_faults,
 from mindx.core.quote import quoted
 from mindx.core.strict_json import MAX_FAULTS
 from mindx.core.verdict import Verdict
+from mindx.policy.approval import NOBODY
 from mindx.tools.base import BaseTool
 from mindx.tools.command_tool import CallError, CommandTool, Lowered
 from mindx.tools.registry import AnyCommandTool, ToolRegistry, plan_arguments
@@ -38,6 +39,15 @@ class VettedStep:
     verdict: Verdict | None = None
     faults: tuple[Fault, ...] = ()
 
+    @property
+    def asks(self) -> bool:
+        """True when the policy asks about it and nothing stands against it."""
+        return (
+            self.verdict is not None
+            and self.verdict.decision == "ask"
+            and not any(fault.kind != "warning" for fault in self.faults)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class VettedPlan:
@@ -58,17 +68,25 @@ class VettedPlan:
         return any(fault.kind == "denied" for fault in self.faults)
 
     @property
+    def asks(self) -> int:
+        """How many steps need a person's yes."""
+        return sum(1 for step in self.steps if step.asks)
+
+    @property
     def ok(self) -> bool:
         """True when nothing but warnings was found."""
         return not self.invalid and not self.denied
 
 
-def vet(parsed: ParsedPlan, registry: ToolRegistry, judge: Judge, autonomous: bool = False) -> VettedPlan:
+def vet(
+    parsed: ParsedPlan, registry: ToolRegistry, judge: Judge, autonomous: bool = False, may_ask: bool = False
+) -> VettedPlan:
     """Walk all actions with the state that each would leave, and judge every Command.
 
-    `judge` is the policy's; `autonomous` is the operator's grant. A step at fault leaves the state as it was.
+    `judge` is the policy's; `autonomous` is the operator's grant. `may_ask` True: somebody can answer what the policy
+    asks about, so that it is no fault. A step at fault leaves the state as it was.
     """
-    walk = _Walk(parsed, registry, judge, autonomous)
+    walk = _Walk(parsed, registry, judge, autonomous, may_ask)
     steps = [walk.step(action) for action in parsed.actions]
     faults = _listed([*parsed.faults, *walk.faults])
     of_step: dict[str, list[Fault]] = {}
@@ -93,11 +111,14 @@ def _step_path(path: str) -> str:
 
 
 class _Walk:
-    def __init__(self, parsed: ParsedPlan, registry: ToolRegistry, judge: Judge, autonomous: bool) -> None:
+    def __init__(
+        self, parsed: ParsedPlan, registry: ToolRegistry, judge: Judge, autonomous: bool, may_ask: bool
+    ) -> None:
         self.parsed = parsed
         self.registry = registry
         self.judge = judge
         self.autonomous = autonomous
+        self.may_ask = may_ask
         self.states: dict[str, Any] = {}
         self.faults: list[Fault] = []
 
@@ -145,8 +166,8 @@ class _Walk:
         if not verdicts:
             return None
         worst = max(verdicts, key=lambda verdict: _STRICTNESS.index(verdict.decision))
-        if not worst.allowed:
-            asked = " (it needs an approval, and nobody can give one here)" if worst.decision == "ask" else ""
+        if worst.decision == "deny" or (worst.decision == "ask" and not self.may_ask):
+            asked = f" (it needs a person's yes: {NOBODY})" if worst.decision == "ask" else ""
             message = f"policy rule {worst.rule}: {worst.reason}{asked}"
             self.faults.append(self.parsed.fault(where + lowered.subject, message, kind="denied"))
         return worst
