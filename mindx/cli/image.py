@@ -110,6 +110,31 @@ def build_image(name: str, anew: bool, as_json: bool) -> None:
 
 
 @command.command(
+    name="pull",
+    epilog="\b\nExamples:\n  mindx image pull registry.example:5000/team/tools:3 --name tools\n"
+    "  mindx exec --image tools -- tool --version",
+)
+@click.argument("reference")
+@click.option("--name", required=True, metavar="NAME", help="What policies call it: image: NAME.")
+@json_option
+def pull_image(reference: str, name: str, as_json: bool) -> None:
+    """Pull an image from a registry and keep it by its digest; runs then use that digest and no other.
+
+    The image needs Python 3.8 or newer. An image is as trusted as its maker: its programs are what your plans run.
+    """
+    from mindx.sandbox.base_image import pull_base
+    from mindx.sandbox.image import ensure_derived
+
+    with _engine() as client:
+        record = pull_base(client, reference, name, note)
+        ensure_derived(client, record.image_id, note)
+    if as_json:
+        print_json(render_json(_document(record)))
+    else:
+        click.echo(escape_line(f"{name} is there: {record.reference}"))
+
+
+@command.command(
     name="remove",
     epilog="\b\nExamples:\n  mindx image remove --old\n  mindx image remove python  # the next run builds it",
 )

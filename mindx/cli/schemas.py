@@ -139,6 +139,7 @@ def _image(optional: dict[str, Schema] | None = None) -> Schema:
         built_at=TEXT,
         host_certificates=COUNT,
         packages=many(_PACKAGE),
+        reference=TEXT,
     )
 
 
@@ -265,7 +266,7 @@ SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
     "policy-test": ("policy test", _policy_test),
     "config": ("config show", _config),
     "images": ("image list", _images),
-    "image": ("image show, build, import", lambda: _image({"labels": ANYTHING})),
+    "image": ("image show, build, pull, import", lambda: _image({"labels": ANYTHING})),
     "image-removed": ("image remove", lambda: _document(removed=many(TEXT))),
     "image-export": ("image export", lambda: _document(file=TEXT, sha256=SHA256, size=COUNT, image=_image())),
     "doctor": ("doctor", _doctor),

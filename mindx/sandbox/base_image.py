@@ -17,6 +17,7 @@ from mindx.sandbox.apt_sources import Distribution, Source, read_distribution, r
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.host_certificates import extra_certificates
 from mindx.sandbox.image_definition import ImageDefinition, read_definition
+from mindx.sandbox.image_pull import find_pulled, pull_image
 from mindx.sandbox.image_records import BaseImage, PackageVersion, add_record, locked, read_records
 from mindx.sandbox.mmdebstrap import build_tar, read_packages
 
@@ -43,11 +44,14 @@ def ensure_base(client: docker.DockerClient, name: str = "python", progress: Pro
     processes at once build it once. Raises EngineError, or ImageError: image_unknown, image_bad_definition,
     image_no_sources, image_no_builder, image_no_rights, image_no_space, image_build_failed, image_state_unusable.
     """
+    progress = progress or _silent
+    pulled = find_pulled(name)
+    if pulled is not None:
+        return _pulled_again(client, pulled, progress)
     definition, digest = _definition(name)
     known = _recorded(client, name, digest)
     if known is not None:
         return known
-    progress = progress or _silent
     with locked(name, lambda: progress(f"waiting for another process that builds the image {name}")):
         known = _recorded(client, name, digest) or _adopt(client, name, digest)
         return known or _build(client, name, definition, digest, progress)
@@ -66,12 +70,39 @@ def find_base(client: docker.DockerClient, name: str = "python") -> BaseImage | 
 
     What is recorded is looked for first; an image that another account or another state folder built counts too.
     """
+    pulled = find_pulled(name)
+    if pulled is not None:
+        return pulled if _inspect(client, pulled.image_id) is not None else None
     _, digest = _definition(name)
     known = _recorded(client, name, digest)
     if known is not None:
         return known
     with locked(name):
         return _adopt(client, name, digest)
+
+
+def pull_base(client: docker.DockerClient, reference: str, name: str, progress: Progress | None = None) -> BaseImage:
+    """Pull an image and keep it as the base image `name`; its digest is what counts from then on. Raises as pull_image.
+
+    Only when the user asks for it: no run looks for an image in a registry, but for the very digest that was recorded.
+    """
+    return pull_image(client, reference, name, progress or _silent, _packages_if_any)
+
+
+def _pulled_again(client: docker.DockerClient, image: BaseImage, progress: Progress) -> BaseImage:
+    if _inspect(client, image.image_id) is not None:
+        return image
+    return pull_image(client, image.reference, image.name, progress, _packages_if_any)
+
+
+def _packages_if_any(client: docker.DockerClient, image_id: str) -> tuple[PackageVersion, ...]:
+    """Read the list of packages; an image of another distribution has none that we understand."""
+    try:
+        return _installed_packages(client, image_id)
+    except EngineError as error:
+        if error.code == "engine_not_found":
+            return ()
+        raise
 
 
 def _recorded(client: docker.DockerClient, name: str, digest: str) -> BaseImage | None:

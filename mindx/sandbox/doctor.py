@@ -13,7 +13,7 @@ from typing import Any, Literal
 import docker
 
 from mindx.core.folders import state_dir
-from mindx.errors import EngineError, MindxError
+from mindx.errors import EngineError, ImageError, MindxError
 from mindx.sandbox.advisories import Product, find_advisories, mended_by_distribution
 from mindx.sandbox.base_image import find_base
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect_place, engine_error
@@ -315,7 +315,10 @@ def check_advisories(
 
 def check_image(client: docker.DockerClient, name: str, system: HostSystem) -> Check:
     """See whether the base image is there, or can be built here."""
-    found = find_base(client, name)
+    try:
+        found = find_base(client, name)
+    except ImageError as error:
+        return Check("image", "fail", error.message, "Name another image, or bring this one.", "mindx image list")
     if found is not None:
         return Check("image", "ok", f"{name}: {len(found.packages)} packages of {found.distribution}")
     if system.can_set_up:

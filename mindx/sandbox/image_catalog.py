@@ -13,7 +13,15 @@ from mindx.sandbox.base_image import LABEL_DEFINITION, LABEL_NAME, definition_di
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.image import LABEL_BASE, LABEL_GUEST, prune_derived
 from mindx.sandbox.image_definition import definition_names, read_definition
-from mindx.sandbox.image_records import BaseImage, check_name, locked, read_records, write_records
+from mindx.sandbox.image_pull import find_pulled
+from mindx.sandbox.image_records import (
+    BaseImage,
+    check_name,
+    locked,
+    read_records,
+    recorded_names,
+    write_records,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,7 @@ def list_images(client: docker.DockerClient) -> list[ImageRow]:
             rows.append(ImageRow(name, "missing", definition.description))
         rows.extend(_row(image, "ready", definition.description, derived) for image in ready)
         rows.extend(_row(image, "old", definition.description, derived) for image in mine if image not in ready)
+    rows.extend(_pulled_row(client, image, derived) for name in recorded_names() if (image := find_pulled(name)))
     return rows
 
 
@@ -116,6 +125,25 @@ def _row(image: Mapping[str, Any], state: str, description: str, derived: list[s
         str(image.get("Created") or ""),
         derived.count(str(image["Id"])),
         _labels(image),
+    )
+
+
+def _pulled_row(client: docker.DockerClient, image: BaseImage, derived: list[str]) -> ImageRow:
+    try:
+        found = client.api.inspect_image(image.image_id)
+    except docker.errors.ImageNotFound:
+        return ImageRow(image.name, "missing", image.reference)
+    except ENGINE_EXCEPTIONS as error:
+        raise engine_error(error, "list the images") from error
+    return ImageRow(
+        image.name,
+        "ready",
+        image.reference,
+        image.image_id,
+        int(found.get("Size") or 0),
+        image.built_at,
+        derived.count(image.image_id),
+        _labels(found),
     )
 
 

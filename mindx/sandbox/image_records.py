@@ -31,7 +31,11 @@ class PackageVersion(BaseModel):
 
 
 class BaseImage(BaseModel):
-    """One base image in one engine. `host_certificates` counts what was added to the distribution's own set."""
+    """One base image in one engine.
+
+    `host_certificates` counts what was added to the distribution's own set. `reference` is NAME@DIGEST for an image
+    that was pulled, "" for one that was built here.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -42,6 +46,7 @@ class BaseImage(BaseModel):
     built_at: str
     host_certificates: int
     packages: tuple[PackageVersion, ...]
+    reference: str = ""
 
 
 class _RecordFile(BaseModel):
@@ -73,6 +78,11 @@ def read_records(name: str) -> tuple[BaseImage, ...]:
         return _RecordFile.model_validate_json(text).images
     except (OSError, UnicodeDecodeError, ValidationError):
         return ()
+
+
+def recorded_names() -> list[str]:
+    """Return the names that have records, sorted."""
+    return sorted(path.stem for path in images_dir().glob("*.json"))
 
 
 def add_record(image: BaseImage) -> None:

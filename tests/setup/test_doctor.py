@@ -51,6 +51,11 @@ def test_here_a_run_can_work(base_image: BaseImage) -> None:
     }
 
 
+def test_an_image_that_nobody_knows_is_told(base_image: BaseImage) -> None:
+    found = examine("no-such-image")
+    assert (found.works, found.next_command) == (False, "mindx image list")
+
+
 @pytest.mark.parametrize(
     ("environ", "command"),
     [
