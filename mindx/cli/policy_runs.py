@@ -135,7 +135,7 @@ def commands_of(folder: RunFolder) -> Iterator[tuple[Command, str]]:
 def _command(event: Event) -> Command | None:
     """Return the Command of an event, or None; what is malformed is passed over."""
     data = event.data
-    if event.kind == "exec" and isinstance(data.get("argv"), list):
+    if event.kind in ("exec", "background_started") and isinstance(data.get("argv"), list):
         env = data.get("env") or {}
         return Exec(tuple(map(str, data["argv"])), cwd=str(data.get("cwd", "")), env=dict(env),
                     executable=data.get("executable"))  # fmt: skip

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any, TypeVar
 
 from mindx.core.command import Exec, FileCommand, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
-from mindx.core.receipt import ExecResult
-from mindx.errors import MindxError
+from mindx.core.receipt import ExecResult, Receipt
+from mindx.errors import MindxError, SandboxError
 from mindx.sandbox.attest import Attestation
-from mindx.sandbox.base import Entry, ManifestEntry, OutputListener, PutItem, Sandbox
+from mindx.sandbox.base import BackgroundState, Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 from mindx.trace.recorder import Recorder
 
 T = TypeVar("T")
@@ -22,6 +22,7 @@ class RecordedSandbox(Sandbox):
     def __init__(self, inner: Sandbox, recorder: Recorder) -> None:
         self._inner = inner
         self._recorder = recorder
+        self._background: set[str] = set()  # those whose end is not recorded yet
 
     @property
     def attestation(self) -> Attestation | None:
@@ -35,18 +36,16 @@ class RecordedSandbox(Sandbox):
             self._recorder.record("attested", **self._inner.attestation.to_dict())
 
     async def close(self) -> None:
-        """Close the inner sandbox."""
-        await self._inner.close()
+        """Close the inner sandbox, and record before which background commands have ended and which it kills."""
+        try:
+            for background_id in sorted(self._background):
+                await self._record_last(background_id)
+        finally:
+            await self._inner.close()
 
     async def execute(self, command: Exec, on_output: OutputListener | None = None) -> ExecResult:
         """Execute and record the Receipt; what was printed is the Observation's to keep."""
-        asked: dict[str, Any] = {"argv": command.argv, "cwd": command.cwd}
-        if command.env:
-            asked["env"] = command.env
-        if command.executable:
-            asked["executable"] = command.executable
-        if command.stdin:
-            asked["stdin_bytes"] = len(command.stdin)
+        asked = _asked(command)
         try:
             result = await self._inner.execute(command, on_output)
         except (Exception, asyncio.CancelledError) as error:
@@ -58,24 +57,54 @@ class RecordedSandbox(Sandbox):
         self._recorder.record(
             "exec",
             **asked,
-            exit_cause=receipt.exit_cause.value,
-            exit_code=receipt.exit_code,
-            signal=receipt.signal,
-            duration_s=round(receipt.duration_s, 6),
-            cpu_s=round(receipt.cpu_s, 6),
-            max_rss_bytes=receipt.max_rss_bytes,
-            memory_peak_bytes=receipt.memory_peak_bytes,
-            pids_refused=receipt.pids_refused,
-            throttled_s=round(receipt.throttled_s, 6),
-            oom_kills=receipt.oom_kills,
-            stdout_bytes=receipt.stdout_bytes,
-            stdout_sha256=receipt.stdout_sha256,
-            stderr_bytes=receipt.stderr_bytes,
-            stderr_sha256=receipt.stderr_sha256,
-            killed=[process.name for process in receipt.killed],
-            killed_count=receipt.killed_count,
+            **_told(receipt),
         )
         return result
+
+    async def start_background(self, command: Exec) -> str:
+        """Start a program beside the others and record it; `timeout_s` None is until it is stopped."""
+        asked = {**_asked(command), "timeout_s": command.timeout_s}
+        try:
+            background_id = await self._inner.start_background(command)
+        except (Exception, asyncio.CancelledError) as error:
+            self._recorder.record("background_started", **asked, error=_error(error))
+            raise
+        self._background.add(background_id)
+        self._recorder.record("background_started", background_id=background_id, **asked)
+        return background_id
+
+    async def poll_background(self, background_id: str) -> BackgroundState:
+        """Say how it stands, and record its Receipt the first time that it is seen to have ended."""
+        return await self._look(background_id, self._inner.poll_background(background_id))
+
+    async def stop_background(self, background_id: str) -> BackgroundState:
+        """Kill it, and record its Receipt."""
+        return await self._look(background_id, self._inner.stop_background(background_id))
+
+    async def _look(self, background_id: str, asking: Awaitable[BackgroundState]) -> BackgroundState:
+        try:
+            state = await asking
+        except SandboxError as error:
+            if background_id in self._background:
+                self._background.discard(background_id)
+                self._recorder.record("background_ended", background_id=background_id, error=_error(error))
+            raise
+        if state.result is not None and background_id in self._background:
+            self._background.discard(background_id)
+            told = _told(state.result.receipt)
+            self._recorder.record(
+                "background_ended", background_id=background_id, argv=state.result.command.argv, **told
+            )
+        return state
+
+    async def _record_last(self, background_id: str) -> None:
+        try:
+            state = await self.poll_background(background_id)
+        except SandboxError:
+            return  # recorded with its reason
+        self._background.discard(background_id)
+        if state.running:
+            self._recorder.record("background_left", background_id=background_id, argv=state.command.argv)
 
     async def read_file(self, command: ReadFile) -> bytes:
         """Read and record the size."""
@@ -128,6 +157,38 @@ class RecordedSandbox(Sandbox):
         except (Exception, asyncio.CancelledError) as error:
             self._recorder.record(kind, path=command.path, error=_error(error))
             raise
+
+
+def _asked(command: Exec) -> dict[str, Any]:
+    asked: dict[str, Any] = {"argv": command.argv, "cwd": command.cwd}
+    if command.env:
+        asked["env"] = command.env
+    if command.executable:
+        asked["executable"] = command.executable
+    if command.stdin:
+        asked["stdin_bytes"] = len(command.stdin)
+    return asked
+
+
+def _told(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "exit_cause": receipt.exit_cause.value,
+        "exit_code": receipt.exit_code,
+        "signal": receipt.signal,
+        "duration_s": round(receipt.duration_s, 6),
+        "cpu_s": round(receipt.cpu_s, 6),
+        "max_rss_bytes": receipt.max_rss_bytes,
+        "memory_peak_bytes": receipt.memory_peak_bytes,
+        "pids_refused": receipt.pids_refused,
+        "throttled_s": round(receipt.throttled_s, 6),
+        "oom_kills": receipt.oom_kills,
+        "stdout_bytes": receipt.stdout_bytes,
+        "stdout_sha256": receipt.stdout_sha256,
+        "stderr_bytes": receipt.stderr_bytes,
+        "stderr_sha256": receipt.stderr_sha256,
+        "killed": [process.name for process in receipt.killed],
+        "killed_count": receipt.killed_count,
+    }
 
 
 def _error(error: BaseException) -> dict[str, Any]:
