@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -195,6 +196,7 @@ class Waits(BaseTool):
         self.stubborn = stubborn
         self.began = asyncio.Event()
         self.free = asyncio.Event()
+        self.refused = asyncio.Event()
         self.ended = False
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
@@ -207,6 +209,7 @@ class Waits(BaseTool):
                 if not self.stubborn:
                     self.ended = True
                     raise
+                self.refused.set()
 
 
 def test_cancelling_ends_the_tool_at_once() -> None:
@@ -249,6 +252,20 @@ def test_a_tools_own_deadline_is_a_typed_error() -> None:
     asyncio.run(main())
 
 
+def test_a_cancellation_while_a_late_tool_is_being_stopped_is_not_lost() -> None:
+    async def main() -> None:
+        waits = Waits(stubborn=True, timeout_s=0.05)
+        executor = ToolExecutor([waits], cancel_grace_s=0.3)
+        task = asyncio.ensure_future(executor.execute(ActionRequest("a", "waits"), run_context()))
+        await waits.refused.wait()  # the deadline has come, and the tool did not let itself be stopped
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        waits.free.set()
+
+    asyncio.run(main())
+
+
 class Blocks(BaseTool):
     """Blocks its thread until it is let go."""
 
@@ -282,6 +299,35 @@ def test_a_blocking_tool_that_ends_gives_its_value_or_its_error() -> None:
         blocks = Blocks()
         blocks.let_go.set()
         assert (await call(blocks, "blocks", {})).value == "went on"
+
+    asyncio.run(main())
+
+
+class Awaits(BaseTool):
+    """Has a thread of its own, and awaits in it."""
+
+    definition = ToolDefinition("awaits", blocking=True)
+
+    def __init__(self) -> None:
+        self.began, self.ended = threading.Event(), threading.Event()
+
+    async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        self.began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+
+
+def test_cancelling_reaches_a_tool_in_its_thread() -> None:
+    async def main() -> None:
+        awaits = Awaits()
+        task = asyncio.ensure_future(call(awaits, "awaits", {}))
+        assert await asyncio.to_thread(awaits.began.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(awaits.ended.wait, 30)
 
     asyncio.run(main())
 
@@ -379,9 +425,24 @@ def _with(parameters: dict[str, Any]) -> BaseTool:
 
 
 def test_a_schema_never_reaches_for_the_network() -> None:
-    # The address is of a port of this machine where nothing listens: an attempt would say so in another way.
-    tool = _with({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}})
-    observation = asyncio.run(call(tool, "answers", {"a": 1}))
+    reached = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            try:
+                server.accept()[0].close()
+            except OSError:  # it was closed, as it should be
+                return
+            reached.set()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/schema.json"
+        tool = _with({"type": "object", "properties": {"a": {"$ref": address}}})
+        observation = asyncio.run(call(tool, "answers", {"a": 1}))
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    assert not reached.is_set()
     assert "the tool's schema cannot be followed" in observation.message
 
 

@@ -106,3 +106,30 @@ def test_the_first_plan_succeeds_step_by_step(in_container: Callable[[Work], Non
         json.dumps(result)
 
     in_container(work)
+
+
+def test_search_finds_lines_and_names(in_container: Callable[[Work], None]) -> None:
+    async def work(tool: BoundTool[Any, CoderState]) -> None:
+        do = tool.execute
+        await do(command="write", path="src/a.py", content="one\nTODO: [a-z]* -e\n")
+        await do(command="write", path="src/b b.py", content="two\n")
+        await do(command="write", path=".git/x", content="TODO\n")
+        await do(command="run", argv=["ln", "-s", "/etc", "src/etc"])
+        assert (await do(command="search", text="TODO"))["items"] == ["src/a.py:2: TODO: [a-z]* -e"]
+        # A text is no pattern, and no option.
+        assert (await do(command="search", text="[a-z]*"))["items"] == ["src/a.py:2: TODO: [a-z]* -e"]
+        assert (await do(command="search", text="-e"))["items"] == ["src/a.py:2: TODO: [a-z]* -e"]
+        assert (await do(command="search", text="o.e"))["items"] == []
+        assert (await do(command="search", text="root:"))["items"] == [], "the link to /etc is not followed"
+        assert (await do(command="search", text="*.py", names=True))["items"] == ["src/a.py", "src/b b.py"]
+        assert (await do(command="search", text="b b", names=True))["items"] == ["src/b b.py"]
+        assert (await do(command="cd", path="src"))["status"] == "SUCCESS"
+        assert (await do(command="search", text="two"))["items"] == ["b b.py:1: two"]
+        assert (await do(command="search", text="none", names=True))["items"] == []
+        missing = await do(command="search", text="x", path="nowhere")
+        assert missing["status"] == "FAILURE"
+        await do(command="run", argv=["sh", "-c", "yes match | head -n 5000 > many"])
+        many = await do(command="search", text="match")
+        assert (len(many["items"]), many["truncated"]) == (1000, True)
+
+    in_container(work)

@@ -58,3 +58,8 @@ def test_any_line_gives_a_call_or_a_reason(line: str) -> None:
     except CallError as error:
         reason = error.message
         assert reason
+
+
+def test_search_is_typed_with_a_word_for_names() -> None:
+    assert parse_line("search 'two words'") == {"command": "search", "text": "two words"}
+    assert parse_line("search x . true") == {"command": "search", "text": "x", "path": ".", "names": True}

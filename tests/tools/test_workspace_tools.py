@@ -275,6 +275,16 @@ def test_a_shell_line_is_taken_apart() -> None:
     assert risk("ls; curl x") is ActionRisk.DANGEROUS
 
 
+@pytest.mark.parametrize("command", [["find", ".", "-exec", "rm", "x", ";"], ["bash", "-c", "ls; rm x"], ["rm", "x"]])
+def test_no_rule_makes_rm_less_than_dangerous_wherever_it_stands(command: list[str]) -> None:
+    text = b"version: 1\ncommands:\n  - allow: [find, bash, ls, rm]\n"
+    engine = PolicyEngine(parse_policy(text, source="test", name="test").policy, autonomous=False)
+    tool = ExecCommandTool(engine=engine)
+    assert engine.judge(tool.program(command)).allowed
+    request = ActionRequest("a", "exec_command", {"command": command})
+    assert ToolExecutor([tool]).assess(request, run_context()).risk is ActionRisk.DANGEROUS
+
+
 def test_the_operators_policy_decides_on_risk_limits_and_approval() -> None:
     text = b"version: 1\nlimits: {command_timeout: 5s}\ncommands:\n  - allow: ls\n  - ask: git\n"
     engine = PolicyEngine(parse_policy(text, source="test", name="test").policy, autonomous=False)
