@@ -22,6 +22,7 @@ MAX_TIMEOUT_S = 24 * 3600.0
 MAX_VALUE_BYTES = 32 * 1024
 MAX_NAME = 100
 MAX_TAIL = 1_000_000
+MAX_SEARCH = 1000
 
 _VENV_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -91,6 +92,13 @@ def _variable(name: str) -> str:
     return name
 
 
+def _search_text(text: str) -> str:
+    if not text or "\n" in text or len(text) > MAX_SEARCH:
+        raise refused(f"is one line of 1 to {MAX_SEARCH:,} characters")
+    return _word(text)
+
+
+SearchText = Annotated[str, AfterValidator(_search_text)]
 Content = Annotated[str, AfterValidator(_content)]
 Word = Annotated[str, AfterValidator(_word)]
 VenvName = Annotated[str, AfterValidator(_venv_name)]
@@ -172,6 +180,16 @@ class Rm(Call):
 
     command: ClassVar[str] = "rm"
     path: str = Field(description="the file")
+
+
+class Search(Call):
+    """Find lines that hold a text, or names; `.git` is left out, links are not followed."""
+
+    command: ClassVar[str] = "search"
+    result_keys: ClassVar[str] = "items"
+    text: SearchText = Field(description="what to look for, one line; with `names` a name's part, or such as `*.py`")
+    path: str = Field(".", description="the directory to search")
+    names: bool = Field(False, description="search names instead of lines")
 
 
 class ProgramCall(Call):
@@ -330,7 +348,7 @@ COMMANDS: MappingProxyType[str, type[Call]] = MappingProxyType(
     {
         model.command: model
         for model in (
-            *(Ls, Cd, Read, Write, Mkdir, Rm, Run),
+            *(Ls, Cd, Read, Write, Mkdir, Rm, Search, Run),
             *(Start, Poll, Logs, Stop),
             *(CreateVenv, ActivateVenv, DeactivateVenv),
             *(EnvSet, EnvUnset, EnvList),

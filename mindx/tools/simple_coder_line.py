@@ -42,4 +42,6 @@ def parse_line(line: str) -> dict[str, str | int]:
 
 
 def _value(name: str, word: str) -> str | int:
+    if name == "names" and word in ("true", "false", "names"):
+        return word != "false"
     return int(word) if name == "tail" and word.isdecimal() and len(word) < 10 else word

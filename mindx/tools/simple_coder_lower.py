@@ -27,6 +27,7 @@ from mindx.core.quote import quoted
 from mindx.policy.paths import PathRefused, resolve
 from mindx.tools import simple_coder_args as args
 from mindx.tools.command_tool import CallError, Lowered, ParamFault
+from mindx.tools.simple_coder_search import search_argv
 from mindx.tools.simple_coder_state import CoderState
 
 MAX_VARIABLES = 256
@@ -95,6 +96,18 @@ def _rm(call: args.Rm, state: CoderState, _: CoderSettings) -> Lowered[CoderStat
     if path == WORKSPACE or f"{state.cwd}/".startswith(f"{path}/"):
         raise CallError([ParamFault(".path", f"{quoted(call.path)} is a directory; `rm` removes one file")])
     return Lowered((Remove(path),), state, ".path")
+
+
+def _search(call: args.Search, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    if call.names and "/" in call.text:
+        raise CallError([ParamFault(".text", "a name holds no slash", "use `path` for the directory")])
+    command = Exec(
+        search_argv(call.text, _path(call.path, state), call.names),
+        cwd=state.cwd,
+        timeout_s=settings.timeout_s,
+        max_output_bytes=settings.max_output_bytes,
+    )
+    return Lowered((command,), state, ".text")
 
 
 def _run(call: args.Run, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
@@ -202,6 +215,7 @@ _LOWERINGS: dict[type[args.Call], Callable[[Any, CoderState, CoderSettings], Low
     args.Write: _write,
     args.Mkdir: _mkdir,
     args.Rm: _rm,
+    args.Search: _search,
     args.Run: _run,
     args.Start: _start,
     args.Poll: _about_job,

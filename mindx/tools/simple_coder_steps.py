@@ -18,6 +18,7 @@ from mindx.tools import simple_coder_args as args
 from mindx.tools.command_tool import Lowered, ToolOutcome
 from mindx.tools.send import send
 from mindx.tools.simple_coder_jobs import JOB_TROUBLE, printed, standing
+from mindx.tools.simple_coder_search import found, found_nothing_or_something
 from mindx.tools.simple_coder_state import CoderState, relative
 
 LOG = logging.getLogger("tool.SimpleCoder")
@@ -118,6 +119,14 @@ async def _mkdir(step: Step) -> Outcome:
 async def _rm(step: Step) -> Outcome:
     await step.send()
     return step.said(f"Removed {quoted(step.call.path)}")
+
+
+async def _search(step: Step) -> Outcome:
+    execution: ExecResult = await step.send()
+    if not found_nothing_or_something(execution):
+        return _ran(step.state, execution)
+    values = found(execution, step.call.names, step.state.cwd)
+    return ToolOutcome(Status.SUCCESS, {"status": "SUCCESS", **values}, step.state)
 
 
 async def _run(step: Step) -> Outcome:
@@ -261,6 +270,7 @@ _STEPS: dict[type[args.Call], Callable[[Step], Awaitable[Outcome]]] = {
     args.Write: _write,
     args.Mkdir: _mkdir,
     args.Rm: _rm,
+    args.Search: _search,
     args.Run: _run,
     args.Start: _start,
     args.Poll: _poll,

@@ -24,7 +24,17 @@ def faults(**params: Any) -> list[ParamFault]:
 
 def test_all_commands_of_the_documents_are_there() -> None:
     wanted = "ls cd read write mkdir rm run create_venv activate_venv deactivate_venv toggle_autonomous_mode help"
-    assert set(COMMANDS) == {*wanted.split(), "env_set", "env_unset", "env_list", "start", "poll", "logs", "stop", "search"}
+    assert set(COMMANDS) == {
+        *wanted.split(),
+        "env_set",
+        "env_unset",
+        "env_list",
+        "start",
+        "poll",
+        "logs",
+        "stop",
+        "search",
+    }
 
 
 def test_each_model_is_closed_frozen_and_says_what_its_arguments_are() -> None:
