@@ -17,6 +17,7 @@ from mindx.core.quote import quoted
 from mindx.errors import DeniedError, MindxError, SandboxError
 from mindx.tools.base import BaseTool, ToolError
 from mindx.tools.context import ToolContext
+from mindx.tools.held import HELD_S, HeldLoop
 from mindx.tools.outcome import MAX_MESSAGE, observe
 from mindx.tools.registry import ToolRegistry
 from mindx.tools.schema import Check, compile_check
@@ -112,11 +113,18 @@ class ToolExecutor:
         # is then the tool's affair, not the run's.
         task = asyncio.ensure_future(work)
         task.set_name(f"{tool.tool_id}:{context.action_id}")
+        held = HeldLoop()
         try:
             done, _ = await asyncio.wait({task}, timeout=tool.definition.timeout_s)
         except asyncio.CancelledError:
             await self._end(task, tool)
             raise
+        finally:
+            held_s = held.stop()
+            if held_s > HELD_S:
+                _LOG.warning(
+                    "the loop stood still for %.1f s while %s ran; say `blocking` for it", held_s, tool.tool_id
+                )
         if not done:
             await self._end(task, tool)
             if not task.done() or task.cancelled():

@@ -19,6 +19,7 @@ from mindx.errors import DeniedError, InputError, SandboxLostError
 from mindx.runtime.agent_runtime import AgentRuntime
 from mindx.runtime.dispatcher import ActionDispatcher
 from mindx.sandbox.fake import FakeSandbox
+from mindx.tools import executor as executor_module
 from mindx.tools.base import (
     BaseTool,
     StreamingTool,
@@ -301,6 +302,32 @@ def test_a_blocking_tool_that_ends_gives_its_value_or_its_error() -> None:
         assert (await call(blocks, "blocks", {})).value == "went on"
 
     asyncio.run(main())
+
+
+class Holds(BaseTool):
+    """Holds the loop, though it says that it does not."""
+
+    definition = ToolDefinition("holds")
+
+    async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        threading.Event().wait(0.5)
+        return "held"
+
+
+def test_a_tool_that_holds_the_loop_is_told_of_and_its_result_counts(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor_module, "HELD_S", 0.1)
+    assert asyncio.run(call(Holds(), "holds", {})).value == "held"
+    assert "while holds ran; say `blocking` for it" in caplog.text
+    caplog.clear()
+
+    async def patient() -> None:
+        waits = Waits(timeout_s=0.6)
+        await call(waits, "waits", {})
+
+    asyncio.run(patient())
+    assert "stood still" not in caplog.text
 
 
 class Awaits(BaseTool):
