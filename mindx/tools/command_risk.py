@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from mindx.core.action import ActionRisk
-from mindx.core.command import Command, Exec, MakeDir, Remove, WriteFile
+from mindx.core.command import Command, Exec, ListDir, ReadFile, Stat
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import load_policy
 from mindx.policy.risk import Risk
@@ -34,7 +34,7 @@ def command_risk(command: Command, engine: PolicyEngine | None = None) -> Action
     docs/decisions/0003). What no rule allows stays dangerous, and so do the programs of ALWAYS_DANGEROUS.
     """
     if not isinstance(command, Exec):
-        return ActionRisk.WRITE if isinstance(command, (WriteFile, MakeDir, Remove)) else ActionRisk.READ_ONLY
+        return ActionRisk.READ_ONLY if isinstance(command, (ReadFile, ListDir, Stat)) else ActionRisk.WRITE
     found = (engine or ordinary_engine()).explain(command)
     if any(_always(step.argv) for step in found.steps):
         return ActionRisk.DANGEROUS
