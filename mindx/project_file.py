@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mindx.errors import InputError
 from mindx.policy.document import read_document
 from mindx.policy.layers import Layer, is_trusted, remember
-from mindx.policy.load import LoadedPolicy, load_policy, read_policy_file
+from mindx.policy.load import LoadedPolicy, load_policy, parse_policy, policy_name, read_policy_file
 from mindx.policy.model import Glob, Policy, WorkspaceRules
 
 NAME = "mindx.yaml"
@@ -34,12 +34,17 @@ class Wishes(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """One file that was read. `data` is all that it says, the policy that it names included: trust is bound to it."""
+    """One file that was read. `data` is all that it says, the policy that it names included: trust is bound to it.
+
+    `policy_data` is what the policy that it names says, None when it names none, or a preset. It is read once: what is
+    in force is what the digest is about.
+    """
 
     path: Path
     wishes: Wishes
     data: bytes
     trusted: bool
+    policy_data: bytes | None = None
 
 
 def find_project_file(folder: Path) -> Path | None:
@@ -60,18 +65,46 @@ def find_project_file(folder: Path) -> Path | None:
 
 
 def read_project_file(path: Path) -> ProjectFile:
-    """Return what a file says. Raises InputError: project_file_invalid, policy_not_found, policy_unsafe_file."""
+    """Return what a file says.
+
+    Raises InputError: project_file_invalid, policy_not_found, policy_unsafe_file, and policy_untrusted when it names a
+    policy outside its own folder and is not trusted.
+    """
     data = read_policy_file(str(path))
     wishes = parse_wishes(data, path)
     named = policy_path(wishes, path)
-    if named is not None:
-        data += b"\0" + read_policy_file(str(named))
-    return ProjectFile(path, wishes, data, is_trusted(path, data))
+    if named is None or not _leads_out(named, path.parent):
+        return _read_all(path, data, wishes)
+    try:
+        found = _read_all(path, data, wishes)
+    except InputError:
+        found = None  # what stands there on the host, or does not, is nothing that a project may find out
+    if found is None or not found.trusted:
+        raise InputError(
+            "policy_untrusted",
+            f"{path} names the policy {str(wishes.policy)[:60]!r} outside its own folder, which a project may do only "
+            f"when you trust it; read both files, then: mindx trust {path.parent}",
+        )
+    return found
+
+
+def _read_all(path: Path, data: bytes, wishes: Wishes) -> ProjectFile:
+    named = policy_path(wishes, path)
+    policy_data = None if named is None else read_policy_file(str(named))
+    whole = data if policy_data is None else data + b"\0" + policy_data
+    return ProjectFile(path, wishes, whole, is_trusted(path, whole), policy_data)
+
+
+def _leads_out(named: Path, folder: Path) -> bool:
+    """Return True when a policy's path has `..` in it, is absolute, or passes a link that leaves the folder."""
+    inside = named.is_relative_to(folder) and ".." not in named.relative_to(folder).parts
+    return not inside or not named.parent.resolve().is_relative_to(folder.resolve())
 
 
 def trust_project_file(path: Path) -> str:
     """Trust a file, and the policy that it names, as they are now; return the digest. Raises InputError."""
-    found = read_project_file(path)
+    data = read_policy_file(str(path))
+    found = _read_all(path, data, parse_wishes(data, path))
     layer_of(replace(found, trusted=True))
     return remember(path, found.data)
 
@@ -123,7 +156,7 @@ def layer_of(found: ProjectFile) -> Layer | None:
             f"read the file, then: mindx trust {found.path.parent}",
         )
     named = policy_path(wishes, found.path)
-    base = load_policy(named or wishes.policy) if wishes.policy is not None else None
+    base = _named_policy(found)
     if base is None and wishes.image is None and not wishes.exclude:
         return None
     policy = Policy() if base is None else base.policy
@@ -149,3 +182,12 @@ def layer_of(found: ProjectFile) -> Layer | None:
         else replace(base, policy=policy, sha256=policy.sha256, source=source)
     )
     return Layer("project", loaded, trusted=found.trusted)
+
+
+def _named_policy(found: ProjectFile) -> LoadedPolicy | None:
+    """Return the policy that the file names: a preset, or the bytes that were read with it; None when it names none."""
+    wishes = found.wishes
+    named = policy_path(wishes, found.path)
+    if named is not None and found.policy_data is not None:
+        return parse_policy(found.policy_data, source=str(named), name=policy_name(str(named)))
+    return load_policy(wishes.policy) if wishes.policy is not None else None

@@ -47,7 +47,7 @@ def load_policy(ref: str | Path | None = None) -> LoadedPolicy:
     """
     text = DEFAULT_PRESET if ref is None else str(ref)
     if isinstance(ref, Path) or "/" in text or text.endswith((".yaml", ".yml")):
-        return parse_policy(read_policy_file(text), source=text, name=_stem(text))
+        return parse_policy(read_policy_file(text), source=text, name=policy_name(text))
     if text not in PRESETS:
         near = difflib.get_close_matches(text, PRESETS, 1)
         hint = f"did you mean {near[0]}?" if near else f"write one of {', '.join(PRESETS)}, or a path such as ./{text}"
@@ -122,7 +122,8 @@ def _invalid(faults: list[Fault], source: str) -> InputError:
     return InputError("policy_invalid", "\n".join(lines), details=details)
 
 
-def _stem(text: str) -> str:
+def policy_name(text: str) -> str:
+    """Return the name of a policy that has none of its own, from its file's path."""
     stem = re.sub(r"[^A-Za-z0-9._-]", "-", Path(text).stem)[:64].lstrip("._-")
     return stem or "policy"
 

@@ -96,6 +96,33 @@ def test_an_image_wants_trust_and_trust_ends_with_the_content(project):
         effective_policy(None, None, project)
 
 
+def test_what_was_trusted_is_what_is_in_force(project):
+    path = write(project, "policy: own.yaml\n")
+    own = write(project, "version: 1\ncommands:\n  - allow: cat\n", "own.yaml")
+    trust_project_file(path)
+    settings = read_settings(workspace=project)
+    assert settings.project.trusted
+    own.write_text("version: 1\ncommands:\n  - allow: curl\n")  # between the check and the use
+    rules = policy_in_force(settings, project).loaded.policy.commands
+    assert [rule.texts for rule in rules] == [("cat",)]
+
+
+@pytest.mark.parametrize("named", ["{outside}", "../outside.yaml", "src/../../outside.yaml", "link/outside.yaml"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_policy_outside_its_folder_wants_trust(project, named, there):
+    outside = project.parent / "outside.yaml"
+    if there:
+        outside.write_text("version: 1\ncommands:\n  - allow: cat\n")
+    (project / "link").symlink_to(project.parent)
+    path = write(project, f"policy: {named.format(outside=outside)}\n")
+    with pytest.raises(InputError, match="mindx trust") as caught:
+        read_settings(workspace=project)
+    assert caught.value.code == "policy_untrusted"
+    if there:
+        trust_project_file(path)
+        assert read_settings(workspace=project).project.trusted
+
+
 def test_a_trusted_image_without_a_policy_is_used(project):
     trust_project_file(write(project, "image: node\n"))
     assert effective_policy(None, None, project).policy.image == "node"
