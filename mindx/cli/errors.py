@@ -95,7 +95,10 @@ def _called(function: Callable[[], Any], arguments: Sequence[str]) -> int:
         code = end.code
     except Exception as error:  # noqa: BLE001 - the last resort: a bug gets one line and a file, never a traceback
         return _bug(error, verb)
-    return code if isinstance(code, int) else 0
+    if code is None or isinstance(code, int):
+        return code or 0
+    say(str(code))  # an end with a text is a failure, as in Python itself
+    return 1
 
 
 def _flushed(code: int) -> int:

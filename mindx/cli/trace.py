@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import click
 
@@ -12,7 +11,7 @@ from mindx.cli.render import print_json
 from mindx.cli.store import run_store
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
-from mindx.trace.read import read, verify
+from mindx.trace.read import Verification, read, verify
 from mindx.trace.run_folder import RunFolder
 
 
@@ -43,7 +42,7 @@ def show(run: str, as_json: bool) -> None:
 def verify_run(run: str, as_json: bool) -> int:
     """Check that the record of a run is unchanged; exit 1 if it is not. RUN is an id, the start of one, or `last`."""
     folder = run_store().find(run)
-    found = verify(folder.trace_path, **_known_end(folder))
+    found = _verified(folder)
     if as_json:
         document = {
             "schema_version": SCHEMA_VERSION,
@@ -58,10 +57,17 @@ def verify_run(run: str, as_json: bool) -> int:
     return 0 if found.ok else 1
 
 
-def _known_end(folder: RunFolder) -> dict[str, Any]:
-    """Return where the run's result says that the trace ends, if there is such a result."""
+def _verified(folder: RunFolder) -> Verification:
+    """Check the trace against where the run's result says that it ends; a run without a result has no such word.
+
+    A result that is there and cannot be read is a problem: whoever cuts a trace would spoil it too.
+    """
     try:
-        head = (folder.read_result() or {}).get("trace_head")
-        return {"events": int(head["events"]), "head": str(head["sha256"])} if head else {}
+        result = folder.read_result()
+        head = None if result is None else result["trace_head"]
+        end = {} if head is None else {"events": int(head["events"]), "head": str(head["sha256"])}
     except (InputError, KeyError, TypeError, ValueError):
-        return {}
+        found = verify(folder.trace_path)
+        lost = "the run's result cannot be read, so nothing says where the trace ends"
+        return found if not found.ok else dataclasses.replace(found, problem=lost)
+    return verify(folder.trace_path, **end)

@@ -13,8 +13,8 @@ STATE_VARIABLE = "MINDX_STATE_DIR"
 def state_dir() -> Path:
     """Return the folder of runs, image records and engine logs; it need not exist yet.
 
-    MINDX_STATE_DIR, when set and not empty, names it; else it is the user's own state folder. scripts/engine.sh
-    computes the same path without Python.
+    MINDX_STATE_DIR, when set and not empty, names it; else it is the user's own state folder. scripts/engine.py
+    computes the same path without this package.
     """
     chosen = os.environ.get(STATE_VARIABLE)
     if chosen:

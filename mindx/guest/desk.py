@@ -138,7 +138,8 @@ class Desk:
             self._copies[request_id] = bulk.Bulk(self._root)
         elif kind == wire.MANIFEST:
             (max_entries,) = wire.MANIFEST_REQUEST.unpack(payload)
-            self._begin(request_id, self._entries(request_id, tree.Manifest(self._root, max_entries).walk()))
+            manifest = tree.Manifest(self._root, self._identity, max_entries)
+            self._begin(request_id, self._entries(request_id, manifest.walk()))
         else:
             raise wire.WireError("kind %d" % kind)
 

@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
 HOME = b"/tmp/home"
 SLOTS = 16
 
@@ -39,6 +46,26 @@ class Identity:
         """Be root again after `enter`."""
         os.seteuid(0)
         os.setegid(0)
+
+    def as_user(self, uid: int, work: Callable[..., T], *arguments: object) -> T:
+        """Return what `work` does with the effective uid of another slot, and be who one was before in any case.
+
+        A uid that the session does not own changes nothing. Only effective ids: no signal of that user reaches PID 1.
+        """
+        before = os.geteuid()
+        if uid == before or not self.owns(uid):
+            return work(*arguments)
+        os.seteuid(0)  # only root may become somebody else
+        try:
+            os.seteuid(uid)
+            return work(*arguments)
+        finally:
+            os.seteuid(0)
+            os.seteuid(before)
+
+    def owns(self, uid: int) -> bool:
+        """Return whether a uid is one of the session's."""
+        return self.uid <= uid < self.uid + SLOTS
 
     def become(self, uid: int) -> None:
         """Be `uid` wholly, but for the way back."""

@@ -96,9 +96,10 @@ class Spawner:
         for pair in env:
             name, _, value = pair.partition(b"=")
             variables[name] = value
+        uid = self._identity.uid_of(slot)
         self._watch.spawn_begins()
         os.pwrite(self._score, b"1000", 0)
-        self._identity.become(self._identity.uid_of(slot))
+        self._identity.become(uid)
         try:
             if slot:
                 make_home(home_of(slot))

@@ -51,6 +51,7 @@ class Supervisor:
                     self.crew.attend(handle)
             self.crew.enforce()
             if self.desk is not None and self._desk_may_work():
+                self.crew.counted = None
                 self.desk.work(time.monotonic() + SLICE_S)
             self.crew.reap()
             if not self._send():
@@ -117,6 +118,7 @@ class Supervisor:
         elif self.desk is None:
             raise wire.WireError("kind %d before hello" % kind)
         else:
+            self.crew.counted = None  # the agent's files are the container's memory: the counts move
             self.desk.take(kind, request_id, payload)
 
     def _greet(self, request_id: int, payload: bytes) -> None:

@@ -13,13 +13,25 @@ from . import files, streams, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    from .identity import Identity
+
+    T = TypeVar("T")
+    Seen = tuple[int, int, int]
 
 MAX_LIST = 100_000
 MAX_DEPTH = 200  # each level holds a handle; a deeper directory is listed as `other` and not entered
 BATCH_BYTES = 64 * 1024
 SLACK_BYTES = 16 << 20
+TRIES = 100  # against a command in the background that takes its own folder's rights away again and again
 VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # removed or replaced since it was listed
+
+
+def seen_of(found: os.stat_result) -> Seen:
+    """Return what a walk keeps of a name that it looked at: permission bits, owner, inode."""
+    return found.st_mode & 0o7777, found.st_uid, found.st_ino
 
 
 def list_directory(root: files.Root, path: bytes) -> Iterator[bytes]:
@@ -60,8 +72,8 @@ def read_file(handle: int, size: int) -> Iterator[bytes]:
         os.close(handle)
 
 
-def open_as_owner(name: bytes, folder: int, flags: int, mode: int) -> int:
-    """Open what the agent owns even if it took its own right away: lend the right, open, restore the mode.
+def open_lent(name: bytes, folder: int, flags: int, mode: int) -> int:
+    """Open what is one's own even if one took the right away: lend the right, open, restore the mode.
 
     Without this a `chmod 0` would make files look deleted. Raises OSError.
     """
@@ -75,14 +87,48 @@ def open_as_owner(name: bytes, folder: int, flags: int, mode: int) -> int:
             os.chmod(name, mode, dir_fd=folder)
 
 
-def hash_file(name: bytes, folder: int, mode: int, max_bytes: int) -> Iterator[bytes]:
+def open_as_owner(name: bytes, level: Level, flags: int, seen: Seen) -> int:
+    """Open a file or directory of any user of the session as this very user. Raises OSError.
+
+    The name is looked up as the folder's user and held by a handle, which the owner opens without a way to it: the
+    folder may be closed to the owner, and nothing can be put in its place meanwhile.
+    """
+    mode, uid, inode = seen
+    if uid == level.uid or not level.identity.owns(uid):
+        return level.identity.as_user(level.uid, open_lent, name, level.handle, flags, mode)
+    pinned = level.within(pin, name)
+    try:
+        if os.fstat(pinned).st_ino != inode:
+            raise files.fail(errno.ENOENT)  # replaced since it was looked at
+        path = b"/proc/self/fd/%d" % pinned
+        return level.identity.as_user(uid, open_lent, path, -1, flags & ~os.O_NOFOLLOW, mode)
+    finally:
+        os.close(pinned)
+
+
+def pin(name: bytes, folder: int) -> int:
+    """Return a handle on a name that can neither be read nor written. Raises OSError."""
+    return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+
+
+def look(name: bytes, folder: int) -> os.stat_result:
+    """Look at a name without following a link. Raises OSError."""
+    return os.lstat(name, dir_fd=folder)
+
+
+def read_link(name: bytes, folder: int) -> bytes:
+    """Return the text of a link. Raises OSError."""
+    return os.readlink(name, dir_fd=folder)
+
+
+def hash_file(name: bytes, level: Level, seen: Seen, max_bytes: int) -> Iterator[bytes]:
     """Yield b"" between slices and last the raw SHA-256 of a regular file.
 
     It is b"" when the file cannot be read, is no regular file any more, or grows over `max_bytes`.
     """
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        handle = open_as_owner(name, folder, flags, mode)
+        handle = open_as_owner(name, level, flags, seen)
     except OSError:
         return
     try:
@@ -106,30 +152,55 @@ def hash_file(name: bytes, folder: int, mode: int, max_bytes: int) -> Iterator[b
 
 
 class Level:
-    """One open directory of a walk and the subdirectories that are still to be entered."""
+    """One open directory of a walk and the subdirectories that are still to be entered.
 
-    __slots__ = ("handle", "mode", "prefix", "waiting")
+    What is in it is looked at as its owner: a command in the background has a user of its own and may have closed its
+    folder to all others.
+    """
 
-    def __init__(self, handle: int, prefix: bytes, mode: int = -1) -> None:
+    __slots__ = ("handle", "identity", "lent", "mode", "prefix", "uid", "waiting")
+
+    def __init__(self, identity: Identity, handle: int, prefix: bytes, seen: Seen) -> None:
+        self.identity = identity
         self.handle = handle
         self.prefix = prefix
-        self.mode = mode  # to be given back at the end; -1: nothing was lent
-        self.waiting: list[tuple[bytes, int]] = []
+        self.mode, uid, _ = seen
+        self.uid = uid if identity.owns(uid) else identity.uid
+        self.lent = False  # the mode is to be given back at the end
+        self.waiting: list[tuple[bytes, Seen]] = []
 
     @classmethod
-    def below(cls, level: Level, name: bytes, mode: int) -> Level:
+    def below(cls, level: Level, name: bytes, seen: Seen) -> Level:
         """Enter a directory; without the right to read and search it, lend that until `close`. Raises OSError."""
-        lent = mode & 0o500 != 0o500
-        if lent:
-            os.chmod(name, mode | 0o700, dir_fd=level.handle)
-        handle = os.open(name, files.FOLDER, dir_fd=level.handle)
-        return cls(handle, level.prefix + name + b"/", mode if lent else -1)
+        handle = open_as_owner(name, level, files.FOLDER, seen)
+        below = cls(level.identity, handle, level.prefix + name + b"/", seen)
+        if below.mode & 0o500 != 0o500:
+            try:
+                below.lend()
+            except OSError:
+                os.close(handle)
+                raise
+        return below
+
+    def lend(self) -> None:
+        """Give its owner all rights until `close`. Raises OSError."""
+        self.identity.as_user(self.uid, os.fchmod, self.handle, self.mode | 0o700)
+        self.lent = True
+
+    def within(self, work: Callable[[bytes, int], T], name: bytes) -> T:
+        """Return what `work` does with a name in it, as its owner; a right that is missing is lent. Raises OSError."""
+        for _ in range(TRIES):
+            try:
+                return self.identity.as_user(self.uid, work, name, self.handle)
+            except PermissionError:
+                self.lend()
+        return self.identity.as_user(self.uid, work, name, self.handle)
 
     def close(self) -> None:
         """Give the mode back and let go."""
         try:
-            if self.mode >= 0:
-                os.fchmod(self.handle, self.mode)
+            if self.lent:
+                self.identity.as_user(self.uid, os.fchmod, self.handle, self.mode)
         finally:
             os.close(self.handle)
 
@@ -137,8 +208,9 @@ class Level:
 class Manifest:
     """A walk over the whole workspace, depth first, that holds one handle a level."""
 
-    def __init__(self, root: files.Root, max_entries: int) -> None:
-        self._levels = [Level(root.open_directory(files.WORKSPACE), b"")]
+    def __init__(self, root: files.Root, identity: Identity, max_entries: int) -> None:
+        handle = root.open_directory(files.WORKSPACE)
+        self._levels = [Level(identity, handle, b"", seen_of(os.fstat(handle)))]
         room = os.fstatvfs(self._levels[0].handle)
         # Files with holes may claim exabytes. What the workspace can hold is read once over, and no more.
         self._content_left = room.f_blocks * room.f_frsize + SLACK_BYTES
@@ -154,9 +226,9 @@ class Manifest:
                 if not level.waiting:
                     self._levels.pop().close()
                     continue
-                name, mode = level.waiting.pop()
+                name, seen = level.waiting.pop()
                 try:
-                    below = Level.below(level, name, mode)
+                    below = self._enter(level, name, seen)
                 except OSError as error:
                     if error.errno in VANISHED:
                         continue
@@ -166,6 +238,15 @@ class Manifest:
         finally:
             for level in self._levels:
                 level.close()
+
+    @staticmethod
+    def _enter(level: Level, name: bytes, seen: Seen) -> Level:
+        for _ in range(TRIES):
+            try:
+                return Level.below(level, name, seen)
+            except PermissionError:
+                continue  # its owner took away what was just lent
+        return Level.below(level, name, seen)
 
     def _scan(self, level: Level) -> Iterator[bytes]:
         batch: list[bytes] = []
@@ -186,24 +267,24 @@ class Manifest:
 
     def _examine(self, name: bytes, level: Level) -> Iterator[bytes]:
         try:
-            seen = os.lstat(name, dir_fd=level.handle)
+            seen = level.within(look, name)
         except FileNotFoundError:
             return
         kind = files.kind_of(seen.st_mode)
         sha256 = target = b""
         if kind == wire.KIND_DIRECTORY:
             if len(self._levels) < MAX_DEPTH:
-                level.waiting.append((name, seen.st_mode & 0o7777))
+                level.waiting.append((name, seen_of(seen)))
             else:
                 kind = wire.KIND_OTHER
         elif kind == wire.KIND_LINK:
             try:
-                target = os.readlink(name, dir_fd=level.handle)
+                target = level.within(read_link, name)
             except OSError:
                 return  # replaced since it was looked at
         elif kind == wire.KIND_FILE and seen.st_size <= self._content_left:
             self._content_left -= seen.st_size
-            for digest in hash_file(name, level.handle, seen.st_mode & 0o7777, seen.st_size + SLACK_BYTES):
+            for digest in hash_file(name, level, seen_of(seen), seen.st_size + SLACK_BYTES):
                 sha256 = digest
                 yield b""
         size = 0 if kind == wire.KIND_DIRECTORY else seen.st_size

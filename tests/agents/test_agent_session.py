@@ -445,6 +445,22 @@ def test_a_yes_is_for_one_action_and_what_it_starts():
     assert asyncio.run(main()) == ""
 
 
+def test_a_yes_ends_with_its_action_also_for_a_task_that_was_left_behind():
+    async def main():
+        over = asyncio.Event()
+
+        async def left_behind():
+            await over.wait()
+            return approved_action_id()
+
+        with consent("one"):
+            task = asyncio.create_task(left_behind())
+        over.set()
+        return await task
+
+    assert asyncio.run(main()) == ""
+
+
 def test_a_lost_container_ends_the_run_and_the_next_run_gets_a_new_one():
     boxes = Boxes()
     executor = with_commands(World().executor(), ("true",))

@@ -185,3 +185,11 @@ def test_messages_cannot_carry_control_sequences(mindx):
     done = mindx("run", "\x1b[2J.json")
     assert done.code == 2
     assert b"\x1b" not in done.stderr
+
+
+def test_an_end_with_a_text_is_a_failure(capsys):
+    def ends():
+        raise SystemExit("it did not work")
+
+    assert guarded(ends, "run") == 1
+    assert "it did not work" in capsys.readouterr().err

@@ -112,6 +112,18 @@ def test_past_runs_are_listed_shown_and_verified(engine_mindx):
     assert (forged.code, forged.json["ok"]) == (1, False)
 
 
+def test_a_spoilt_result_cannot_hide_that_the_trace_was_cut(engine_mindx):
+    assert engine_mindx("run", engine_mindx.plan([tool("ls")])).code == 0
+    folder = RunStore(engine_mindx.state / "runs").find("last")
+    lines = folder.trace_path.read_bytes().splitlines(keepends=True)
+    folder.trace_path.write_bytes(b"".join(lines[:-2]))
+    assert engine_mindx("trace", "verify", "last").code == 1
+    (folder.path / "result.json").write_text("{}")
+    spoilt = engine_mindx("trace", "verify", "last")
+    assert spoilt.code == 1
+    assert "nothing says where the trace ends" in spoilt.out
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_cancels_cleanly(engine_mindx, engine, number):
     plan = engine_mindx.plan([tool("write", path="a", content="a"), tool("run", argv=["sleep", "60"]), tool("ls")])

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mindx.core.command import WriteFile
+from mindx.core.command import Remove, WriteFile
 from mindx.core.receipt import ExitCause
 from mindx.errors import FileError, SandboxLostError
 from tests.wall.support import MIB, Heard, only_ours, python, sh
@@ -215,3 +215,12 @@ while True: a.append(bytearray(16 << 20))
         else:
             assert isinstance(error, SandboxLostError)
             assert "oom" in str(error)
+
+
+async def test_a_peak_of_file_operations_is_not_the_next_commands(make):
+    async with make() as sandbox:
+        await sandbox.execute(sh("true"))
+        await sandbox.write_file(WriteFile("/workspace/big", bytes(64 * MIB)))
+        await sandbox.remove(Remove("/workspace/big"))
+        after = await sandbox.execute(sh("true"))
+    assert after.receipt.memory_peak_bytes == 0, "the file was there and gone before the command began"
