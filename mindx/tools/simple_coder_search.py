@@ -24,9 +24,9 @@ def search_argv(text: str, root: str, names: bool) -> tuple[str, ...]:
     return ("grep", "-rnIZF", "--exclude-dir=.git", "-e", text, "--", root)
 
 
-def found_nothing_or_something(execution: ExecResult) -> bool:
-    """Return True when the search was done: grep ends with 1 when nothing matches."""
-    return execution.exit_cause is ExitCause.EXIT and execution.exit_code in (0, 1)
+def was_searched(execution: ExecResult, names: bool) -> bool:
+    """Return True when the search was done: grep ends with 1 when nothing matches, find when something failed."""
+    return execution.exit_cause is ExitCause.EXIT and execution.exit_code in ((0,) if names else (0, 1))
 
 
 def found(execution: ExecResult, names: bool, cwd: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from mindx.tools import simple_coder_args as args
 from mindx.tools.command_tool import Lowered, ToolOutcome
 from mindx.tools.send import send
 from mindx.tools.simple_coder_jobs import JOB_TROUBLE, printed, standing
-from mindx.tools.simple_coder_search import found, found_nothing_or_something
+from mindx.tools.simple_coder_search import found, was_searched
 from mindx.tools.simple_coder_state import CoderState, relative
 
 LOG = logging.getLogger("tool.SimpleCoder")
@@ -123,7 +123,7 @@ async def _rm(step: Step) -> Outcome:
 
 async def _search(step: Step) -> Outcome:
     execution: ExecResult = await step.send()
-    if not found_nothing_or_something(execution):
+    if not was_searched(execution, step.call.names):
         return _ran(step.state, execution)
     values = found(execution, step.call.names, step.state.cwd)
     return ToolOutcome(Status.SUCCESS, {"status": "SUCCESS", **values}, step.state)

@@ -128,6 +128,7 @@ def test_search_finds_lines_and_names(in_container: Callable[[Work], None]) -> N
         assert (await do(command="search", text="none", names=True))["items"] == []
         missing = await do(command="search", text="x", path="nowhere")
         assert missing["status"] == "FAILURE"
+        assert (await do(command="search", text="x", path="nowhere", names=True))["status"] == "FAILURE"
         await do(command="run", argv=["sh", "-c", "yes match | head -n 5000 > many"])
         many = await do(command="search", text="match")
         assert (len(many["items"]), many["truncated"]) == (1000, True)
