@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         StateError,
         WorkspaceError,
     )
+    from mindx.policy.approval import Approval, Approver
     from mindx.policy.load import LoadedPolicy, load_policy
     from mindx.providers.base import (
         BaseProvider,
@@ -197,9 +198,11 @@ _HOMES = {
     "AgentTaskState": "mindx.agents.task_record",
     "AgentTaskView": "mindx.agents.task_record",
     "AgentWorkerSpec": "mindx.agents.worker",
+    "Approval": "mindx.policy.approval",
     "ApprovalRequest": "mindx.core.approval",
     "ApprovalResult": "mindx.core.approval",
     "ApprovalScope": "mindx.core.approval",
+    "Approver": "mindx.policy.approval",
     "ArtifactRef": "mindx.core.evidence",
     "BaseProvider": "mindx.providers.base",
     "BaseTool": "mindx.tools.base",
@@ -387,9 +390,11 @@ __all__ = [
     "AgentTaskState",
     "AgentTaskView",
     "AgentWorkerSpec",
+    "Approval",
     "ApprovalRequest",
     "ApprovalResult",
     "ApprovalScope",
+    "Approver",
     "ArtifactRef",
     "BaseProvider",
     "BaseTool",
