@@ -65,9 +65,9 @@ def _verified(folder: RunFolder) -> Verification:
     try:
         result = folder.read_result()
         head = None if result is None else result["trace_head"]
-        end = {} if head is None else {"events": int(head["events"]), "head": str(head["sha256"])}
+        events, digest = (None, None) if head is None else (int(head["events"]), str(head["sha256"]))
     except (InputError, KeyError, TypeError, ValueError):
         found = verify(folder.trace_path)
         lost = "the run's result cannot be read, so nothing says where the trace ends"
         return found if not found.ok else dataclasses.replace(found, problem=lost)
-    return verify(folder.trace_path, **end)
+    return verify(folder.trace_path, events=events, head=digest)
