@@ -89,6 +89,10 @@ class ToolExecutor:
             kind = type(error).__name__
             return failure(request, f"the tool {tool.tool_id} failed ({kind})", {"code": kind})
 
+    def bind(self, name: str, context: AgentContext) -> BoundAction:
+        """Return a tool in the form of `execute(**arguments) -> dict with a status`. Raises ToolNotFoundError."""
+        return BoundAction(self, self.registry.get(name).tool_id, context)
+
     async def close(self) -> None:
         """Close all tools. Raises the first failure, when all are closed."""
         await self.registry.close()
@@ -151,6 +155,28 @@ class ToolExecutor:
         task.add_done_callback(_look)
         if given_up:
             raise asyncio.CancelledError
+
+
+class BoundAction:
+    """One tool with the run that it works for. Every call is numbered; none raises but SandboxError."""
+
+    def __init__(self, executor: ToolExecutor, name: str, context: AgentContext) -> None:
+        self.name = name
+        self._executor = executor
+        self._context = context
+        self._calls = 0
+
+    async def execute(self, **arguments: Any) -> dict[str, Any]:
+        """Do one call and return its result: `status` always, `value` when the tool gave no dict, `message`."""
+        self._calls += 1
+        request = ActionRequest(f"{self.name}_{self._calls}", self.name, arguments)
+        observation = await self._executor.execute(request, self._context)
+        result = {**observation.result, "status": observation.status.value}
+        if observation.value is not None:
+            result["value"] = observation.value
+        if observation.message:
+            result.setdefault("message", observation.message)
+        return result
 
 
 async def _contained(work: Awaitable[Any]) -> Any:

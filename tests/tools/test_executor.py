@@ -518,6 +518,32 @@ def test_without_a_sandbox_a_tool_that_needs_one_says_so() -> None:
     assert observation.error_info.details["code"] == "sandbox_missing"
 
 
+def test_every_tool_has_the_bound_form_that_gives_a_dict_with_a_status() -> None:
+    async def main() -> None:
+        async with FakeSandbox() as sandbox:
+            executor = ToolExecutor([AddTool(), SimpleCoder(), Answers(ValueError("not so"))])
+            context = run_context(open_sandbox=opener(sandbox))
+            results = {}
+            calls: dict[str, dict[str, Any]] = {
+                "add": {"a": 1, "b": 2},
+                "simple_coder": {"command": "ls"},
+                "answers": {},
+            }
+            for name, arguments in calls.items():
+                results[name] = await executor.bind(name, context).execute(**arguments)
+            assert results == {
+                "add": {"status": "SUCCESS", "value": 3},
+                "simple_coder": {"status": "SUCCESS", "items": []},
+                "answers": {"status": "ERROR", "message": "not so"},
+            }
+            wrong = await executor.bind("add", context).execute(a=1)
+            assert (wrong["status"], "missing `b`" in wrong["message"]) == ("ERROR", True)
+            with pytest.raises(ToolNotFoundError):
+                executor.bind("none", context)
+
+    asyncio.run(main())
+
+
 class Closes(AddTool):
     def __init__(self, name: str, fails: bool = False) -> None:
         self.definition = ToolDefinition(name)
