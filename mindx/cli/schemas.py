@@ -235,10 +235,32 @@ def _policy() -> Schema:
     return json_schema()
 
 
+def _agent() -> Schema:
+    from mindx.core.agent_error import ErrorCode, ErrorPhase
+    from mindx.core.checkpoint import RunOutcome
+
+    codes, phases = one_of(*(code.value for code in ErrorCode)), one_of(*(phase.value for phase in ErrorPhase))
+    detail = table(code=codes, message=TEXT, phase=phases, recoverable=YES_NO, details=ANYTHING)
+    change = table(path=TEXT, kind=TEXT, entry=TEXT, mode=TEXT, size=COUNT, sha256=TEXT, stored=YES_NO, note=TEXT)
+    return _document(
+        run_id=TEXT,
+        outcome=one_of(*(outcome.value for outcome in RunOutcome)),
+        final_answer=TEXT,
+        error=maybe(detail),
+        steps=COUNT,
+        actions=COUNT,
+        usage=ANYTHING,
+        duration_s=NUMBER,
+        changes=many(change),
+        trace=TEXT,
+    )
+
+
 _LEFTOVER = table(container_id=TEXT, name=TEXT, state=TEXT, session_id=TEXT)
 # By name: the command whose document it is, and the schema, made when it is asked for.
 SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
     "run": ("run, runs show", _run),
+    "agent": ("agent", _agent),
     "error": ("any command that failed before it had a document", _error),
     "check": ("check", _check),
     "exec": ("exec", _exec),

@@ -27,8 +27,12 @@ VERBS = {
     "check": Verb("mindx.cli.check", "Say what is wrong with a plan, without a container."),
     "exec": Verb("mindx.cli.exec", "Run one program in a container."),
     "shell": Verb("mindx.cli.shell", "Use SimpleCoder interactively."),
+    "agent": Verb("mindx.cli.agent", "Give an agent a goal and let it work in a container."),
+    "chat": Verb("mindx.cli.chat", "Work with a coding agent in a conversation."),
+    "task": Verb("mindx.cli.task", "Run, resume and list tasks that outlive a process."),
     "changes": Verb("mindx.cli.changes", "Show or apply what a run changed."),
     "runs": Verb("mindx.cli.runs", "List and show past runs."),
+    "watch": Verb("mindx.cli.watch", "Follow a run while it goes on."),
     "trace": Verb("mindx.cli.trace", "Show or verify the record of a run."),
     "policy": Verb("mindx.cli.policy", "Check and explain policies."),
     "trust": Verb("mindx.cli.trust", "Trust the policy and settings that a project brings."),
@@ -94,7 +98,7 @@ Examples:
 
 \b
 Exit codes: 0 done; 1 a step failed; 2 bad input; 3 denied by policy;
-4 sandbox, engine or state folder broken; 5 partial; 130 interrupted."""
+4 sandbox, engine or state folder broken; 5 partial; 6 the model failed; 130 interrupted."""
 
 
 @click.group(

@@ -1,0 +1,70 @@
+"""`mindx watch`: a run as it goes on, read from its trace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import click
+
+from mindx.cli.escape import escape_line
+from mindx.cli.interrupt import run_async
+from mindx.cli.render import styled
+from mindx.cli.store import run_store
+from mindx.trace.follow import follow
+from mindx.trace.run_folder import RunFolder
+
+EPILOG = """\b
+Examples:
+  mindx watch
+  mindx watch 20260131T120000123-9f3a1c | grep observation
+
+\b
+RUN is an id, the start of one, or `last` (the default). It ends when the run has; Ctrl-C leaves the run alone.
+"""
+_COLOURS = {"run_started": "cyan", "run_finished": "cyan", "observation": "green", "error_created": "red"}
+MAX_LINE = 300
+
+
+@click.command(name="watch", epilog=EPILOG)
+@click.argument("run", default="last")
+def command(run: str) -> int:
+    """Follow RUN while it goes on, one line for each event."""
+    folder = run_store().find(run)
+    run_async(lambda: _watch(folder))
+    return 0
+
+
+async def _watch(folder: RunFolder) -> None:
+    async for kind, time, data in _events(folder):
+        line = escape_line(f"{time[11:19]} {kind:<20} {told(kind, data)}")
+        click.echo(
+            styled(line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 3]}...", _COLOURS.get(kind), sys.stdout)
+        )
+        sys.stdout.flush()
+
+
+async def _events(folder: RunFolder) -> AsyncIterator[tuple[str, str, Mapping[str, Any]]]:
+    async for event in follow(folder.trace_path):
+        yield event.kind, event.time, event.data
+        await asyncio.sleep(0)  # a signal is heard between two of many events
+
+
+def told(kind: str, data: Mapping[str, Any]) -> str:
+    """Return what is worth a line of an event; of one that is not known, all of it."""
+    payload = data.get("payload")
+    step = f"step {data['step']} " if data.get("step") else ""
+    if not isinstance(payload, Mapping):
+        return " ".join(f"{key}={value!r}" for key, value in data.items())
+    if kind == "state_changed":
+        return f"{step}{payload.get('from')} -> {payload.get('to')}"
+    if kind == "decision_created":
+        actions = payload.get("actions") or []
+        calls = "; ".join(f"{one.get('name')} {json.dumps(one.get('arguments'))}" for one in actions)
+        return f"{step}{payload.get('kind')} {calls or payload.get('text') or ''}"
+    if kind == "observation_created":
+        return f"{step}{payload.get('action_id')} {payload.get('status')} {payload.get('message') or ''}"
+    return f"{step}{json.dumps(dict(payload), default=str)}"
