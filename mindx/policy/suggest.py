@@ -51,7 +51,8 @@ def suggest(engine: PolicyEngine, commands: Iterable[tuple[str, Command]]) -> Su
             key = _rule_for(step.argv)
             if key is None:
                 impossible[shown(step.argv)] = (
-                    "its arguments are too long, or known only when it runs; write the rule by hand"
+                    "no rule for just these words can be made: they are too long, hold both kinds of quotes, or are "
+                    "known only when it runs, or an interpreter has none; write the rule by hand"
                 )
                 continue
             entry = found.setdefault(key, Suggestion(*key))
@@ -64,24 +65,29 @@ def suggest(engine: PolicyEngine, commands: Iterable[tuple[str, Command]]) -> Su
 
 
 def _rule_for(argv: Argv) -> tuple[str, str | None] | None:
-    """Return pattern and at_most for one argv: by risk where the table knows it, else the very words."""
+    """Return pattern and at_most for one argv: by risk where the table knows it, else the very words.
+
+    None when no pattern says just these words: a `*` for one, or an interpreter's bare name, would allow any code.
+    """
     program, risk = argv[0], classify(argv)
     if risk is Risk.DANGEROUS or program in INTERPRETERS or program not in table():
-        if any(isinstance(word, Dynamic) for word in argv):
+        if any(isinstance(word, Dynamic) for word in argv) or (program in INTERPRETERS and len(argv) == 1):
             return None
-        text = " ".join(_quoted(word) for word in argv)
-        return (text, None) if len(text) <= MAX_PATTERN else None
+        words = [_quoted(word) for word in argv]
+        text = " ".join(word for word in words if word is not None)
+        return (text, None) if None not in words and len(text) <= MAX_PATTERN else None
     if "subcommands" in table()[program].marks and len(argv) > 1 and f"{program} {argv[1]}" in table():
         return f"{program} {argv[1]} **", risk.word
     return program, risk.word
 
 
-def _quoted(word: str) -> str:
+def _quoted(word: str) -> str | None:
+    """Return the word as a pattern that means just it, None when it holds both kinds of quotes."""
     if _QUIET.fullmatch(word):
         return word
     if "'" not in word:
         return f"'{word}'"
-    return '"' + word + '"' if '"' not in word else "*"
+    return '"' + word + '"' if '"' not in word else None
 
 
 def as_yaml(found: Suggestions) -> str:

@@ -72,7 +72,13 @@ def test_a_known_program_is_suggested_with_its_risk_and_its_evidence() -> None:
 
 @pytest.mark.parametrize(
     "argv",
-    [("bash", "-c", "ls"), ("python3", "-c", "print('a \"b')"), ("make",), ("awk", "{print $1}"), ("frob", "a b", "*")],
+    [
+        ("bash", "-c", "ls"),
+        ("python3", "-c", "print('a b')"),
+        ("make", "all"),
+        ("awk", "{print $1}"),
+        ("frob", "a b", "*"),
+    ],
 )
 def test_a_shell_or_an_interpreter_is_suggested_with_its_arguments_only(argv: tuple[str, ...]) -> None:
     text = suggestions("[{allow: ls}]", Exec(argv))
@@ -89,6 +95,16 @@ def text_of(rules: Policy) -> str:
     import json
 
     return ", ".join(json.dumps({"allow": rule.texts[0]}) for rule in rules.commands)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [("python3", "-c", "print('a \"b')"), ("python3",), ("bash",), ("make",), ("frob", "a'\"")],
+)
+def test_what_only_a_pattern_for_any_code_would_cover_is_left_to_a_person(argv: tuple[str, ...]) -> None:
+    text = suggestions("[]", Exec(argv))
+    assert "allow" not in text.replace("no rule can allow", "")
+    assert "write the rule by hand" in text
 
 
 def test_the_suggested_rules_are_enough_for_what_was_done() -> None:
