@@ -33,6 +33,16 @@ def run_native(*argv: str) -> bytes:
     return subprocess.run(argv, capture_output=True, check=True).stdout
 
 
+def drain_native(*argv: str) -> int:
+    """Run a program, read its output from a pipe and throw it away; return the number of bytes."""
+    total = 0
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdout is not None
+        while data := process.stdout.read(1 << 18):
+            total += len(data)
+    return total
+
+
 class BareContainer:
     """A container of the session's own image with nothing but a program that waits; low-level calls only.
 

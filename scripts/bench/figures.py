@@ -62,6 +62,8 @@ FIGURES: tuple[Figure, ...] = (
     Figure("write_64m", "large", "write / put_archive, 64 MiB", "session_write_64m", "sdk_put_64m", 1.5),
     Figure("read_64m", "large", "read / get_archive, 64 MiB", "session_read_64m", "sdk_get_64m", 1.5),
     Figure("stdout_256m", "stdout", "256 MiB kept / native captured", "session_stdout", "native_stdout", 3.5),
+    Figure("drain", "drain", "native pipe / 10 GB drained", "native_drain", "session_drain", 0.13, at_least=True),
+    Figure("kill", "kill", "100 processes dead / native `true`", "kill_to_empty", "kill_native_true", 156, percent=99),
     Figure("session_memory", "memory", "one more idle session", "session_pss", "", 14.0, 8.0, unit="MiB"),
     Figure(
         "client_memory", "memory", "client over a bare SDK client", "client_rss", "sdk_client_rss", 15.0, unit="MiB"

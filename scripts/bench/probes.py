@@ -20,7 +20,15 @@ from mindx.core.command import Exec
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import parse_policy
 from mindx.trace.recorder import Recorder
-from scripts.bench.baselines import BareContainer, archive_of, make_files, memory_folder, pinned, run_native
+from scripts.bench.baselines import (
+    BareContainer,
+    archive_of,
+    drain_native,
+    make_files,
+    memory_folder,
+    pinned,
+    run_native,
+)
 from scripts.bench.memory import measure_memory
 from scripts.bench.samples import Samples, interleave, repeat
 
@@ -34,6 +42,16 @@ name: bench-large-output
 limits: {output: 256MiB}
 commands:
   - allow: [head]
+"""
+# 100 processes, each in a session of its own and deaf to SIGTERM.
+HOPPERS = """
+import os, signal, time
+for _ in range(100):
+    if not os.fork():
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(60)
+time.sleep(60)
 """
 
 
@@ -204,6 +222,40 @@ async def probe_stdout(bench: Bench) -> None:
         await interleave(bench.samples, [ours, bench.native("native_stdout", *argv)], bench.rounds(10))
 
 
+async def probe_drain(bench: Bench) -> None:
+    """Output far over the cap, counted and digested to the last byte, against a native pipe that throws it away."""
+    size = (1 if bench.quick else 10) * 1000 * MIB
+    argv = ["head", "-c", str(size), "/dev/zero"]
+    async with bench.session() as session:
+
+        async def ours() -> None:
+            with bench.samples.time("session_drain"):
+                result = await session.run(argv)
+            if result.receipt.stdout_bytes != size or not result.ok:
+                raise RuntimeError("not every byte was counted")
+
+        async def native() -> None:
+            with pinned(bench.cpus), bench.samples.time("native_drain"):
+                drain_native(*argv)
+
+        await interleave(bench.samples, [ours, native], 3, warm_up=0)
+
+
+async def probe_kill(bench: Bench) -> None:
+    """From the deadline of 100 processes that leave their session and ignore SIGTERM until none is left."""
+    timeout_s = 1.0
+    async with bench.session() as session:
+
+        async def ours() -> None:
+            result = await session.run(["python3", "-c", HOPPERS], timeout_s=timeout_s)
+            if result.exit_cause is not mindx.ExitCause.TIMEOUT or result.receipt.killed_count < 100:
+                raise RuntimeError(f"the processes were not there to be killed: {result.stderr_text}")
+            bench.samples.add("kill_to_empty", result.receipt.duration_s - timeout_s)
+
+        both = [ours, repeat(bench.native("kill_native_true", "true"), BLOCK)]
+        await interleave(bench.samples, both, bench.rounds(100), warm_up=1)
+
+
 async def probe_copy(bench: Bench) -> None:
     """2,000 files of 4 KiB into a new session, without the start of the container, against `cp -r`."""
     with tempfile.TemporaryDirectory(prefix="mindx-bench-", dir=memory_folder()) as folder:
@@ -287,6 +339,8 @@ PROBES: dict[str, Callable[[Bench], Awaitable[None]]] = {
     "small": probe_small,
     "large": probe_large,
     "stdout": probe_stdout,
+    "drain": probe_drain,
+    "kill": probe_kill,
     "memory": probe_memory,
     "copy": probe_copy,
     "judge": probe_judge,
