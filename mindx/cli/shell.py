@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +30,7 @@ from mindx.tools.simple_coder_state import CoderState, relative
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import Completer
     from prompt_toolkit.history import History
 
 ReadLine = Callable[[CoderState], Awaitable["str | None"]]
@@ -90,7 +91,9 @@ def _prompting() -> ReadLine:
 
         if session is None:
             depth = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
-            session = PromptSession(history=_history(), color_depth=depth)
+            session = PromptSession(
+                history=_history(), color_depth=depth, completer=_completer(), complete_while_typing=False
+            )
         while True:
             try:
                 return await session.prompt_async(prompt(state), handle_sigint=False)
@@ -100,6 +103,16 @@ def _prompting() -> ReadLine:
                 return None
 
     return read_line
+
+
+def _completer() -> Completer:
+    """Return what Tab offers: the commands, and after `help` their names again."""
+    from prompt_toolkit.completion import NestedCompleter
+
+    from mindx.tools.simple_coder_args import COMMANDS
+
+    names: dict[str, Any] = dict.fromkeys(COMMANDS)
+    return NestedCompleter.from_nested_dict({**names, "help": names, "exit": None})
 
 
 async def _reading(state: CoderState) -> str | None:

@@ -130,3 +130,17 @@ def test_at_a_terminal(engine_mindx):
     assert terminal.close() == 0
     assert (engine_mindx.state / "shell_history").stat().st_mode & 0o777 == 0o600
     assert "run sleep 60" in (engine_mindx.state / "shell_history").read_text()
+
+
+def test_tab_offers_the_commands():
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+
+    from mindx.cli.shell import _completer
+
+    def offered(text):
+        return {one.text for one in _completer().get_completions(Document(text), CompleteEvent())}
+
+    assert offered("s") >= {"search", "start", "stop"}
+    assert offered("help env_") == {"env_set", "env_unset", "env_list"}
+    assert offered("read fi") == set()
