@@ -1,6 +1,7 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,12 @@ def test_once_is_once_and_session_is_for_the_same_words_only() -> None:
     assert len(person.asked) == 3
 
 
+def test_what_is_no_answer_is_no_yes() -> None:
+    word: Any = "yes"
+    one, _ = approvals(Approval(word))
+    assert decide(one, PUSH)[0].decision == "deny"
+
+
 def test_a_policy_can_forbid_remembering() -> None:
     one, person = approvals(Approval("session"), Approval("deny"), text=TEXT + "approvals: {remember: never}\n")
     assert decide(one, PUSH)[0].allowed
@@ -130,6 +137,7 @@ def test_a_file_of_answers(tmp_path: Path) -> None:
     assert decide(one, Exec(("git", "push", "a b")))[0].reason == "ask me first"
     assert decide(one, Exec(("git", "push", "x"), cwd="/workspace/a"))[0].allowed
     assert "no answer" in decide(one, Exec(("git", "push", "x")))[0].reason
+    assert "without input" in decide(one, replace(PUSH, stdin=b"x"))[0].reason
 
 
 @pytest.mark.parametrize(
