@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 
 import pytest
 
 from mindx.core.command import ReadFile
 from mindx.errors import FileError
 from mindx.sandbox.base import ManifestEntry
-from tests.wall.support import MIB, python, sh
+from tests.attack.test_machine import SUPERVISOR
+from tests.wall.support import MIB, first_pid, python, sh
 
 pytestmark = pytest.mark.anyio
 
@@ -110,3 +112,27 @@ async def test_rule_14_a_large_file_of_another_user_is_hashed_in_slices(make):
         assert (await listed(sandbox))["big/zeros"].sha256 == digest(bytes(20_000_000))
         with pytest.raises(FileError):
             await sandbox.read_file(ReadFile("/workspace/big/zeros"))
+
+
+async def test_rule_6_pid_1_cannot_be_touched_while_it_looks_as_that_user(engine, make):
+    hide = "import os; os.umask(0o077); os.mkdir('d'); [open(f'd/{n}', 'w').write('x') for n in range(200)]\n"
+    async with make(background=1) as sandbox:
+        pid = first_pid(engine, sandbox)
+
+        def standing():
+            return os.getpriority(os.PRIO_PROCESS, pid), os.sched_getaffinity(pid), os.sched_getscheduler(pid)
+
+        before = standing()
+        name = await sandbox.start_background(python(hide + SUPERVISOR, timeout_s=60))
+        walks = 0
+        while (state := await sandbox.poll_background(name)).running:
+            if b"on" in state.stdout:
+                assert all(entry.sha256 for entry in await sandbox.manifest() if entry.kind == "file")
+                walks += 1
+            else:
+                await sandbox.execute(sh("sleep 0.02"))
+        assert walks > 10
+        assert state.result.ok, state.stderr
+        assert state.stdout.endswith(b" []\n")  # nothing that it tried against PID 1 worked
+        assert standing() == before
+        assert (await sandbox.execute(sh("true"))).ok
