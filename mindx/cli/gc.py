@@ -16,7 +16,11 @@ from mindx.core.run import SCHEMA_VERSION, render_json
 @click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
 @json_option
 def command(dry_run: bool, as_json: bool) -> None:
-    """Remove containers of mindx whose owner has died, in any state; never one of anybody else."""
+    """Remove containers of mindx whose owner has died, in any state; never one of anybody else.
+
+    Temporary folders and containers of image builds that were killed go too. The next session that starts does the
+    same by itself.
+    """
     from mindx.sandbox.engine import connect
     from mindx.sandbox.gc import collect, find_leftovers
 
@@ -31,11 +35,12 @@ def command(dry_run: bool, as_json: bool) -> None:
             "schema_version": SCHEMA_VERSION,
             "dry_run": dry_run,
             "found": [dataclasses.asdict(leftover) for leftover in found],
-            "removed": [leftover.container_id for leftover in removed],
+            "removed": [leftover.key for leftover in removed],
         }
         print_json(render_json(document))
         return
     for leftover in found:
-        click.echo(escape_line(f"{leftover.name} ({leftover.state}): {'to be removed' if dry_run else 'removed'}"))
+        done = "to be removed" if dry_run else "removed" if leftover in removed else "could not be removed"
+        click.echo(escape_line(f"{leftover.name} ({leftover.state}): {done}"))
     if not found:
         click.echo("nothing to remove")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import io
 import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -14,12 +13,14 @@ import docker
 
 from mindx.errors import EngineError, ImageError
 from mindx.sandbox.apt_sources import Distribution, Source, read_distribution, read_sources
+from mindx.sandbox.build_leftovers import build_folder, container_name
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.host_certificates import extra_certificates
 from mindx.sandbox.image_definition import ImageDefinition, read_definition
 from mindx.sandbox.image_pull import find_pulled, pull_image
 from mindx.sandbox.image_records import BaseImage, PackageVersion, add_record, locked, read_records
 from mindx.sandbox.mmdebstrap import build_tar, read_packages
+from mindx.sandbox.owner import Owner
 
 REPOSITORY = "mindx-base"
 # Part of what decides whether an image is still good: raise it when this module builds something else.
@@ -165,7 +166,9 @@ def _adopt(client: docker.DockerClient, name: str, digest: str) -> BaseImage | N
 def _installed_packages(client: docker.DockerClient, image_id: str) -> tuple[PackageVersion, ...]:
     """Read the list of packages out of a container that never starts."""
     try:
-        container = client.api.create_container(image_id, ["true"], network_disabled=True)
+        container = client.api.create_container(
+            image_id, entrypoint=["true"], network_disabled=True, name=container_name(Owner.me())
+        )
         try:
             pieces, _ = client.api.get_archive(container["Id"], "/var/lib/dpkg/status")
             content = b"".join(pieces)
@@ -183,8 +186,8 @@ def _build(
     certificates = extra_certificates()
     progress(f"building the image {name} from the packages of {distribution.name}; this takes about a minute")
     try:
-        with tempfile.TemporaryDirectory(prefix="mindx-image-") as folder:
-            tar_path = build_tar(definition, distribution, sources, certificates, Path(folder), progress)
+        with build_folder() as folder:
+            tar_path = build_tar(definition, distribution, sources, certificates, folder, progress)
             with open(tar_path, "rb") as tar:
                 packages = read_packages(tar)
             progress("importing the image into the engine")

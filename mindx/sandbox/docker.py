@@ -18,7 +18,7 @@ from mindx.core.command import WORKSPACE, Exec
 from mindx.core.receipt import ExecResult
 from mindx.errors import FileError, SandboxError, SandboxLostError
 from mindx.guest import wire
-from mindx.sandbox import attest, container, runtimes
+from mindx.sandbox import attest, container, gc, runtimes
 from mindx.sandbox.background import BackgroundCommands
 from mindx.sandbox.base import BackgroundState, OutputListener
 from mindx.sandbox.base_image import ensure_base
@@ -99,6 +99,7 @@ class DockerSandbox(FileRequests):
         self._attestation = attest.attest(self.settings, asked, inspected, self.facts)
         self._refuse(self._attestation)
         self._beat()
+        gc.sweep_once()
 
     def _refuse(self, attestation: attest.Attestation) -> None:
         """Refuse the session unless all is as asked. Raises SandboxError."""

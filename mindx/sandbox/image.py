@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import secrets
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,16 +21,16 @@ from typing import Any
 import docker
 
 from mindx.errors import ImageError
+from mindx.sandbox.build_leftovers import CONTAINER_PREFIX, container_name
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.image_records import locked
+from mindx.sandbox.owner import Owner
 
 REPOSITORY = "mindx-session"
 GUEST_PATH = "/mindx/guest"
 LABEL_GUEST = "mindx.guest"
 LABEL_BASE = "mindx.base"
 LABEL_PYTHON = "mindx.python"
-# A name, not a label: labels go over into the image, and from there into every session's container.
-_BUILD_NAME = "mindx-image-build-"
 
 _SOURCE = Path(__file__).resolve().parent
 _GUEST_FOLDER = _SOURCE.parent / "guest"
@@ -90,7 +89,7 @@ def prune_derived(client: docker.DockerClient) -> list[str]:
     """
     removed: list[str] = []
     try:
-        for container in client.api.containers(all=True, filters={"name": f"^/{_BUILD_NAME}"}):
+        for container in client.api.containers(all=True, filters={"name": f"^/{CONTAINER_PREFIX}"}):
             if time.time() - container["Created"] > _ABANDONED_S and _remove_container(client, container["Id"]):
                 removed.append(container["Id"])
         for image in client.api.images(filters={"label": LABEL_GUEST}):
@@ -215,7 +214,7 @@ def _build_container(client: docker.DockerClient, base_id: str) -> Iterator[str]
             entrypoint=["python3", "-I", "-S", "/mindx/seal.py"],
             user="0:0",
             working_dir="/",
-            name=_BUILD_NAME + secrets.token_hex(6),
+            name=container_name(Owner.me()),
             host_config=host_config,
         )
     except ENGINE_EXCEPTIONS as error:

@@ -48,9 +48,11 @@ class Owner:
             "mindx.pid_start": self.pid_start,
         }
 
-    def is_dead(self) -> bool:
+    def is_dead(self, *, local_engine: bool = False) -> bool:
         """Return True only when it is certain: an earlier boot of this machine, no such pid, or a pid used anew.
 
+        Cloned machines share a machine id, so another boot is this machine's earlier one only where no other machine
+        can have put its word: `local_engine`, an engine of this machine. Elsewhere only the same boot proves anything.
         Another machine's owner (a shared engine), one of another pid namespace (a client in a container), and one
         that could not say who it is, are never called dead.
         """
@@ -59,7 +61,7 @@ class Owner:
         if self.machine_id != machine_id():
             return False
         if self.boot_id != boot_id():
-            return bool(boot_id())
+            return local_engine and bool(boot_id())
         return self.pid_namespace == pid_namespace() and start_time(self.pid) != self.pid_start
 
 

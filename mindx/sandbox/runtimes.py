@@ -25,6 +25,7 @@ SMOKE_WITHIN_S = 20.0
 # it makes a container.
 PATIENCE_S = 5.0
 WORD = "mindx-runtime-works"
+SMOKE_ARGUMENTS = ("-I", "-S", "-c", f"print({WORD!r})")
 _proving = threading.Lock()
 
 
@@ -110,7 +111,7 @@ def smoke_test(
 def _request(runtime: str, image: DerivedImage, name: str) -> dict[str, Any]:
     return {
         "Image": image.image_id,
-        "Entrypoint": [image.python, "-I", "-S", "-c", f"print({WORD!r})"],
+        "Entrypoint": [image.python, *SMOKE_ARGUMENTS],
         "Cmd": [],
         "User": "65534:65534",
         "WorkingDir": "/",

@@ -9,16 +9,22 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
+import docker
+import docker.errors
 import pytest
 
 from mindx.core.command import ReadFile, WriteFile
 from mindx.errors import MindxError, SandboxLostError
+from mindx.sandbox import runtimes
 from mindx.sandbox.base import PutItem
+from mindx.sandbox.build_leftovers import container_name, dead_folders
 from mindx.sandbox.container import ContainerSettings, labels
 from mindx.sandbox.docker import DockerSandbox
-from mindx.sandbox.gc import collect, find_leftovers
-from mindx.sandbox.owner import Owner
+from mindx.sandbox.gc import collect, find_leftovers, is_local
+from mindx.sandbox.owner import Owner, start_time
 from tests.wall.support import MIB, exists, first_pid, only_ours, sh, until
 from tests.wall.test_life import CLIENT, ROOT
 
@@ -127,6 +133,19 @@ def made_by_hand(engine, image, session_id: str, owner: Owner, *, guest: bool = 
             made.remove(force=True)
 
 
+@contextlib.contextmanager
+def mortal_owner():
+    """An owner that lives until it is told to die: until then no sweep of another test takes what it left."""
+    child = subprocess.Popen(["sleep", "600"])
+    try:
+        me = Owner.me()
+        owner = Owner(me.machine_id, me.boot_id, me.pid_namespace, child.pid, start_time(child.pid))
+        yield owner, lambda: (child.kill(), child.wait())
+    finally:
+        child.kill()
+        child.wait()
+
+
 def dead_owner() -> Owner:
     ended = subprocess.Popen(["true"])
     ended.wait()
@@ -137,24 +156,121 @@ def dead_owner() -> Owner:
 @pytest.mark.parametrize("state", ["created", "running", "paused"])
 def test_gc_removes_what_is_ours_and_dead_in_every_state(engine, derived_image, state):
     session_id = os.urandom(8).hex()
-    with made_by_hand(engine, derived_image, session_id, dead_owner(), guest=state == "created") as made:
+    with mortal_owner() as (owner, die), made_by_hand(engine, derived_image, session_id, owner) as made:
         if state != "created":
             made.remove(force=True)
             made = engine.containers.create(
                 derived_image.image_id,
                 entrypoint=["sh", "-c", "exec sleep 600 # /mindx/guest/__main__.py"],
                 name=f"mindx-{session_id}",
-                labels=labels(session_id, dead_owner(), ContainerSettings()),
+                labels=labels(session_id, owner, ContainerSettings()),
                 network_mode="none",
             )
             made.start()
         if state == "paused":
             made.pause()
+        assert made.id not in [one.container_id for one in find_leftovers(engine)]
+        die()
         found = [one for one in find_leftovers(engine) if one.session_id == session_id]
         assert [one.state for one in found] == [state]
         assert collect(engine, found) == found
         assert not exists(engine, made.id)
         assert collect(engine, found) == found  # gone already is gone
+
+
+def test_gc_knows_the_smoke_test_of_a_runtime_and_what_a_build_left(engine, derived_image):
+    with mortal_owner() as (owner, die), contextlib.ExitStack() as made:
+        name, session_id = container_name(owner), os.urandom(8).hex()
+        request = runtimes._request("runc", derived_image, session_id)
+        request["Labels"].update(owner.labels())
+        smoke = engine.api.create_container_from_config(request, f"mindx-{session_id}")["Id"]
+        made.callback(remove, engine, smoke)
+        seal = ["python3", "-I", "-S", "/mindx/seal.py"]
+        build = engine.api.create_container(derived_image.image_id, entrypoint=seal, name=name)["Id"]
+        made.callback(remove, engine, build)
+        look = engine.api.create_container(derived_image.image_id, entrypoint=["true"], name=container_name(owner))[
+            "Id"
+        ]
+        made.callback(remove, engine, look)
+        other = engine.api.create_container(
+            derived_image.image_id, entrypoint=["sleep"], name=container_name(dead_owner())
+        )["Id"]
+        made.callback(remove, engine, other)
+        before = {one.container_id for one in find_leftovers(engine)}
+        assert not before & {smoke, build, look, other}
+        die()
+        found = [one for one in find_leftovers(engine) if one.container_id in (smoke, build, look, other)]
+        assert {one.container_id for one in found} == {smoke, build, look}
+        collect(engine, found)
+        assert [exists(engine, one) for one in (smoke, build, look, other)] == [False, False, False, True]
+
+
+def remove(engine, container_id: str) -> None:
+    with contextlib.suppress(docker.errors.NotFound):
+        engine.api.remove_container(container_id, force=True)
+
+
+NEXT_START = """
+import asyncio, sys
+from mindx.sandbox import gc
+from mindx.sandbox.docker import DockerSandbox
+async def main():
+    async with DockerSandbox():
+        pass
+    assert gc.sweep_once() is None, "once a process"
+asyncio.run(main())
+import threading
+for thread in threading.enumerate():
+    if thread.name == "mindx-sweep":
+        thread.join(30)
+"""
+
+
+async def test_the_next_start_removes_what_a_killed_one_left(engine, derived_image):
+    session_id = os.urandom(8).hex()
+    with mortal_owner() as (owner, die), made_by_hand(engine, derived_image, session_id, owner) as made:
+        assert engine.api.inspect_container(made.id)["State"]["Status"] == "created"
+        die()
+        client = await asyncio.create_subprocess_exec(sys.executable, "-c", NEXT_START, cwd=ROOT)
+        assert await asyncio.wait_for(client.wait(), 60) == 0
+        assert not exists(engine, made.id)
+
+
+KILLED_BUILD = """
+import sys
+from mindx.sandbox.build_leftovers import build_folder
+with build_folder() as folder:
+    (folder / "root.tar").write_bytes(b"x")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "link").symlink_to("/etc")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_folder_of_a_killed_build_is_found_and_removed(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    command = [sys.executable, "-c", KILLED_BUILD]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as build:
+        folder = Path(build.stdout.readline().strip())
+        assert folder.parent == tmp_path
+        assert dead_folders() == []
+        build.kill()
+    foreign = tmp_path / "mindx-image-foreign"
+    foreign.mkdir()
+    (tmp_path / "mindx-image-link").symlink_to(folder)
+    assert dead_folders() == [folder]
+    (found,) = [one for one in find_leftovers(engine) if one.state == "folder"]
+    assert found.name == str(folder)
+    assert collect(engine, [found]) == [found]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mindx-image-foreign", "mindx-image-link"]
 
 
 FOREIGN = {
@@ -190,7 +306,20 @@ def test_a_pid_that_was_used_anew_is_a_dead_owner():
     me = Owner.me()
     assert not me.is_dead()
     assert Owner(me.machine_id, me.boot_id, me.pid_namespace, me.pid, "1").is_dead()
-    assert Owner(me.machine_id, "another boot", me.pid_namespace, me.pid, me.pid_start).is_dead()
+    earlier = Owner(me.machine_id, "another boot", me.pid_namespace, me.pid, me.pid_start)
+    assert earlier.is_dead(local_engine=True)
+    # On an engine that others reach too it may be a clone of this machine that lives.
+    assert not earlier.is_dead()
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [("unix:///var/run/docker.sock", True), ("tcp://127.0.0.1:2375", False), ("tcp://localhost:2375", False)],
+)
+def test_only_a_socket_of_this_machine_is_a_local_engine(address, local):
+    client = docker.DockerClient(base_url=address, version="1.41")
+    assert is_local(client) is local
+    client.close()
 
 
 def test_a_name_of_any_bytes_does_not_stop_gc():
