@@ -130,12 +130,29 @@ def _spec(globs: tuple[str, ...]) -> pathspec.PathSpec[Any]:
     return pathspec.PathSpec.from_lines("gitignore", globs)
 
 
+# Files that hold keys and passwords by their name. A policy that says nothing of secrets keeps these out.
+SECRETS = (
+    ".env",
+    ".env.*",
+    "*.pem",
+    "*.key",
+    "id_rsa",
+    "id_ed25519",
+    ".netrc",
+    ".pypirc",
+    ".npmrc",
+    ".git-credentials",
+    ".aws/",
+    ".ssh/",
+)
+
+
 class WorkspaceRules(_Closed):
     """Which files of a folder become the workspace, and which a plan may not change. Patterns are .gitignore's."""
 
     include: tuple[Glob, ...] = ()
     exclude: tuple[Glob, ...] = ()
-    secrets: tuple[Glob, ...] = ()
+    secrets: tuple[Glob, ...] = SECRETS
     protected: tuple[Glob, ...] = ()
 
     def protects(self, path: str) -> bool:

@@ -182,3 +182,11 @@ def test_what_is_not_there_is_named_with_what_is_near(tmp_path: Path) -> None:
         load_policy("defualt")
     with pytest.raises(InputError, match="No such file"):
         load_policy(tmp_path / "none.yaml")
+
+
+def test_a_policy_that_says_nothing_of_secrets_keeps_them_out_and_an_empty_list_lets_them_in():
+    silent = parse_policy(b"version: 1\ncommands: [{allow: ls}]\n", source="x").policy.workspace
+    assert {".env", "id_rsa", ".aws/"} <= set(silent.secrets)
+    assert silent.patterns[-len(silent.secrets) :] == silent.secrets
+    said = parse_policy(b"version: 1\nworkspace: {secrets: []}\n", source="x").policy.workspace
+    assert said.secrets == ()
