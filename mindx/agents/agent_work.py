@@ -71,8 +71,9 @@ class AgentWork:
 
     `on_event` hears every AgentEvent; `on_question` answers what the agent asks (None: no answer), and must be there
     when the limits say `interactive`. `approval_handler` None: what needs a person's yes is refused. `result` is the
-    Run's document, there when the block has ended. `open_sandbox` is for tests. Raises StateError when the Run's
-    folder cannot be made or written.
+    Run's document, there when the block has ended. With `state_dir` the session `session_id` outlives this process.
+    `open_sandbox` is for tests. Raises StateError when the Run's folder cannot be made or written, and InputError for
+    a session that is in use.
     """
 
     def __init__(
@@ -87,6 +88,8 @@ class AgentWork:
         approval_handler: HumanApprovalHandler | None = None,
         on_event: Listener | None = None,
         on_question: Asker | None = None,
+        state_dir: Path | None = None,
+        session_id: str | None = None,
         open_sandbox: SandboxFactory = docker_sandbox,
     ) -> None:
         self.policy = policy
@@ -116,10 +119,12 @@ class AgentWork:
             approval_handler=approval_handler,
             event_handler=self._hear,
             config=config,
+            state_dir=state_dir,
             open_session=self._session_of,
         )
         asks = approval_handler is not None
         self.session = self._runtime.create_session(
+            session_id,
             environment=SessionEnvironment(workspace_root=workspace),
             policy=SessionPolicy(allow_dangerous=asks, max_parallel_actions=4),
         )
@@ -224,6 +229,6 @@ class AgentWork:
             trace=str(self.folder.trace_path),
             trace_head=TraceHead(events=self._recorder.events, sha256=self._recorder.head),
         )
-        self.folder.write("result.json", self.result.to_json().encode("ascii"))
+        self.folder.write("result.json", (piece.encode("ascii") for piece in self.result.json_pieces()))
         if failed is not None:
             raise failed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from mindx.agents.agent_work import AgentWork, workspace_tools
 from mindx.cli.agent_parts import (
     AgentPrinter,
+    at_terminal,
     exit_code_of,
     limits_of,
     max_steps_option,
@@ -20,12 +20,13 @@ from mindx.cli.agent_parts import (
     provider_of,
     reasoner_of,
     script_option,
+    tell_changes,
 )
 from mindx.cli.approve_action import answer_at_terminal, ask_at_terminal
 from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
-from mindx.cli.render import change_lines, note, print_json
+from mindx.cli.render import print_json
 from mindx.cli.store import run_store
 from mindx.core.agent_result import AgentResult
 from mindx.core.run import SCHEMA_VERSION, render_json
@@ -68,7 +69,7 @@ def command(
     if not goal.strip():
         raise click.UsageError("the goal is empty")
     loaded = effective_policy(policy, None, workspace)
-    asks = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    asks = at_terminal()
     tools = workspace_tools(loaded)
     reasoner = reasoner_of(provider_of(script, model), tools, model)
     work = AgentWork(
@@ -90,7 +91,7 @@ def command(
     try:
         result = run_async(run)
     except KeyboardInterrupt:
-        _tell_changes(work)
+        tell_changes(work)
         return INTERRUPTED
     if as_json:
         print_json(render_json(_document(work, result)))
@@ -98,17 +99,8 @@ def command(
         print_answer(result.final_answer)
     if result.error is not None:
         say(result.error)
-    _tell_changes(work)
+    tell_changes(work)
     return exit_code_of(result)
-
-
-def _tell_changes(work: AgentWork) -> None:
-    if work.changes:
-        for line in change_lines(work.changes):
-            note(line)
-        note(
-            f"nothing is written to your files; `mindx changes show {work.folder.run_id}` shows what there is to apply"
-        )
 
 
 def _document(work: AgentWork, result: AgentResult) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
+from mindx.agents.agent_work import AgentWork
 from mindx.cli.errors import INTERRUPTED
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.render import note, styled
+from mindx.cli.render import change_lines, note, styled
 from mindx.core.agent_error import ErrorCode
 from mindx.core.agent_event import AgentEvent, AgentEventType
 from mindx.core.agent_result import AgentResult
@@ -93,6 +94,21 @@ def exit_code_of(result: AgentResult) -> int:
     if result.error_info is None:
         return 0
     return 5 if result.outcome is RunOutcome.PARTIAL else _CODES.get(result.error_info.code, 1)
+
+
+def at_terminal() -> bool:
+    """Return whether a person is there who can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def tell_changes(work: AgentWork) -> None:
+    """Say on stderr what the agent changed in its copy."""
+    if work.changes:
+        for line in change_lines(work.changes):
+            note(line)
+        note(
+            f"nothing is written to your files; `mindx changes show {work.folder.run_id}` shows what there is to apply"
+        )
 
 
 class AgentPrinter:

@@ -15,6 +15,7 @@ import click
 from mindx.agents.agent_work import AgentWork, workspace_tools
 from mindx.cli.agent_parts import (
     AgentPrinter,
+    at_terminal,
     exit_code_of,
     limits_of,
     max_steps_option,
@@ -65,7 +66,7 @@ HELP = "/diff /apply /clear /exit, or say what is to be done"
 def command(workspace: Path | None, policy: str | None, model: str, max_steps: int, script: Path | None) -> int:
     """Work with a coding agent in a conversation; also reads lines from standard input."""
     loaded = effective_policy(policy, None, workspace)
-    typed = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    typed = at_terminal()
     tools = workspace_tools(loaded)
     reasoner = reasoner_of(provider_of(script, model), tools, model)
     chat = Chat(_typed() if typed else _read, workspace, typed=typed)

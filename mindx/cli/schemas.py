@@ -261,6 +261,14 @@ _LEFTOVER = table(container_id=TEXT, name=TEXT, state=TEXT, session_id=TEXT)
 SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
     "run": ("run, runs show", _run),
     "agent": ("agent", _agent),
+    "tasks": (
+        "task list",
+        lambda: _document(
+            tasks=many(
+                table(task_id=TEXT, objective=TEXT, workspace=maybe(TEXT), status=TEXT, runs=COUNT, created_at=TEXT)
+            )
+        ),
+    ),
     "error": ("any command that failed before it had a document", _error),
     "check": ("check", _check),
     "exec": ("exec", _exec),

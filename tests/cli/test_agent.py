@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 
 import jsonschema
 import pytest
@@ -157,3 +158,31 @@ def test_only_a_yes_is_a_yes(answer, approved, scope, feedback, capsys):
     shown = capsys.readouterr().err
     assert "rm" in shown
     assert "\x1b[2J" not in shown
+
+
+def test_what_is_dangerous_is_refused_where_nobody_can_be_asked(mindx, script):
+    """It does not wait for somebody either: the model is told, and goes on."""
+    smash = {"calls": [{"name": "exec_command", "arguments": {"command": ["sh", "-c", "rm -rf ."]}}]}
+    ask = {"calls": [{"name": "mindx_ask_user", "arguments": {"question": "May I?"}}]}
+    done = mindx("agent", "clean up", "--script", script(smash, ask, "I may not."), "--json")
+    assert (done.code, done.json["final_answer"], done.json["changes"]) == (0, "I may not.", [])
+    assert "DENIED" in done.err
+
+
+def test_an_interrupt_ends_the_container_and_leaves_a_record(engine_mindx, script):
+    mindx = engine_mindx
+    (mindx.folder / "w").mkdir()
+    sleep = {"calls": [{"name": "exec_command", "arguments": {"command": ["sleep", "250"], "timeout_seconds": 300}}]}
+    turns = script({"calls": [{**EDIT["calls"][0]}]}, sleep)
+    with mindx.start("agent", "work", "--workspace", "w", "--script", turns) as process:
+        for line in process.stderr:  # the edit is done, so the next thing is the program
+            if b"SUCCESS" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"app.py" in told
+    (run,) = mindx("runs", "list", "--json").json["runs"]
+    assert run["outcome"] == "cancelled"
+    assert mindx("trace", "verify", "last").code == 0
+    assert "x = 2" in mindx("changes", "show", "last", "--patch").out
