@@ -43,7 +43,7 @@ NOT_FOUND = 127
 EPILOG = """\b
 Examples:
   mindx exec -- python3 -c 'print(6 * 7)'
-  mindx exec --workspace . --timeout 10 -- git log --oneline
+  mindx exec --workspace . --timeout 10 -- grep -rn TODO .
   echo hello | mindx exec -- tr a-z A-Z
 
 \b
@@ -53,7 +53,21 @@ is thrown away; use `mindx run` to keep changes.
 """
 
 
-@click.command(name="exec", epilog=EPILOG)
+class _ExecCommand(click.Command):
+    """Its arguments are another program's: an option that is not ours is most likely that program's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and say where `--` belongs."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if "--" not in given:
+                error.message += "; what belongs to the program comes after --: mindx exec -- PROGRAM ARGUMENTS"
+            raise
+
+
+@click.command(name="exec", cls=_ExecCommand, epilog=EPILOG)
 @click.argument("argv", nargs=-1, required=True, metavar="-- ARGV...")
 @policy_option
 @workspace_option
@@ -65,7 +79,7 @@ is thrown away; use `mindx run` to keep changes.
 )
 @click.option("--cwd", metavar="PATH", help="Where to start, a path in the workspace.")
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable; may be repeated.")
-@click.option("--no-stdin", is_flag=True, help="Do not read standard input.")
+@click.option("--no-stdin", is_flag=True, help="Do not read standard input; a terminal is never read.")
 @click.option("--raw", is_flag=True, help="Pass every byte on, also to a terminal or a CI log.")
 @json_option
 def command(
@@ -112,7 +126,7 @@ async def _execute(session: Session, wanted: Exec, raw: bool | None) -> ExecResu
             if live.broken is not None:
                 raise live.broken from None
             raise
-        await live.finish()
+        await live.finish(result.stdout, result.stderr)
         return result
 
 
@@ -172,6 +186,8 @@ def read_stdin() -> bytes:
         return b""
     try:
         handle = sys.stdin.fileno()
+        if sys.stdin.isatty():
+            note("standard input is a terminal and is not passed on; pipe it in")
         mode = os.fstat(handle).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
             return b""
@@ -201,11 +217,17 @@ def _explain(result: ExecResult, as_json: bool) -> None:
         ExitCause.TIMEOUT: f"the deadline of {result.command.timeout_s:g} s was reached; all of it was killed",
         ExitCause.OOM: "the container's memory was used up",
         ExitCause.NOT_FOUND: f"{name}: there is no such program in the container",
-        ExitCause.NOT_EXECUTABLE: f"{name}: it cannot be executed",
+        ExitCause.NOT_EXECUTABLE: f"{name}: it cannot be executed (or the folder {result.command.cwd} is not there)",
         ExitCause.ENGINE: "the sandbox broke; what ran is not known",
     }
     if result.exit_cause in texts:
         say(texts[result.exit_cause])
-    if result.truncated and not as_json:
-        kept = result.command.max_output_bytes
-        say(f"only {kept} bytes of each stream were kept; raise limits.output in the policy")
+    if not as_json:
+        for stream, cut, total in (
+            ("stdout", result.stdout_truncated, result.receipt.stdout_bytes),
+            ("stderr", result.stderr_truncated, result.receipt.stderr_bytes),
+        ):
+            if cut:
+                kept = result.command.max_output_bytes
+                figures = f"{total} bytes in all, {kept} kept (beginning and end), {total - kept} left out"
+                say(f"{stream} was cut: {figures}; raise limits.output in the policy")

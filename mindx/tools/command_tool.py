@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import anyio
 
-from mindx.core.action import ActionRisk, ActionTraits
+from mindx.core.action import ActionTraits
 from mindx.core.agent_context import AgentContext
 from mindx.core.command import Command
 from mindx.core.observation import Status
@@ -17,7 +17,7 @@ from mindx.core.receipt import ExecResult
 from mindx.errors import InputError
 from mindx.sandbox.base import Sandbox
 from mindx.tools.base import BaseTool, ToolResult
-from mindx.tools.command_risk import command_risk
+from mindx.tools.command_risk import command_traits, session_engine
 from mindx.tools.context import ToolContext
 
 CallT = TypeVar("CallT")
@@ -118,16 +118,15 @@ class CommandTool(BaseTool, ABC, Generic[CallT, StateT]):
         return await self.do(call, state, sandbox)
 
     def assess(self, arguments: Mapping[str, Any], context: AgentContext) -> ActionTraits:
-        """Return the risk of the Commands that the arguments lower to, or why they cannot be a call."""
+        """Return what the session's policy says of the Commands that this lowers to, or why it is no call."""
         state = context.tool_states.get(self.tool_id)
         try:
             lowered = self.lower(self.validate(arguments), self.initial_state() if state is None else state)
         except CallError as error:
-            # Without the operator's grant the call is refused when it is done, as a denial and not as a mistake.
-            return ActionTraits(ActionRisk.DANGEROUS) if error.denied else ActionTraits(problem=error.message)
-        risk = max(map(command_risk, lowered.commands), key=lambda item: item.rank, default=ActionRisk.READ_ONLY)
+            # What only lacks the operator's grant is a denial and not a mistake; a person's yes is not that grant.
+            return ActionTraits(denial=error.message) if error.denied else ActionTraits(problem=error.message)
         # A call may change the state that the next one starts from (cd): they go one after the other.
-        return ActionTraits(risk, concurrency_key=f"tool:{self.tool_id}")
+        return command_traits(lowered.commands, session_engine(context), f"tool:{self.tool_id}")
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Do one call in the session's sandbox, and keep the state for the next."""
@@ -160,8 +159,10 @@ class BoundTool(Generic[CallT, StateT]):
 
 
 def denial(rule: str, reason: str) -> str:
-    """Return the message for what the policy refused."""
-    return f"denied by policy rule {rule}: {reason}" if rule else f"denied: {reason}"
+    """Return the message for what the policy refused; where no rule allowed it, none is named."""
+    if not rule or rule.rpartition(":")[2] == "default":
+        return f"denied by the policy: {reason}"
+    return f"denied by policy rule {rule}: {reason}"
 
 
 def refusal(error: CallError, state: StateT) -> ToolOutcome[StateT]:

@@ -322,7 +322,7 @@ def test_what_the_policy_denies_is_an_error_in_the_dict_and_denied_outside() -> 
         outcome = await coder.perform({"command": "run", "cmdline": "pip install x"}, coder.initial_state(), driver)
         assert outcome.status is Status.DENIED
         assert outcome.result["status"] == "ERROR"
-        assert outcome.message.startswith("denied by policy rule default: pip is not allowed")
+        assert outcome.message.startswith("denied by the policy: pip is not allowed")
         allowed = await coder.perform({"command": "run", "argv": ["echo"]}, coder.initial_state(), driver)
         assert allowed.status is Status.SUCCESS
         refused = await coder.perform({"command": "toggle_autonomous_mode"}, coder.initial_state(), driver)
