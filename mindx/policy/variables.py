@@ -11,9 +11,11 @@ from mindx.policy.words import Dynamic
 MAX_VALUE_BYTES = 128 * 1024 - 1  # Linux MAX_ARG_STRLEN, with its NUL
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}", re.ASCII)
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-# Variables that make an allowed program run another one, or load code: the loader, bash, git, tar, make, pagers.
+# Variables that make an allowed program run another one, or load code: the loader, bash, git, tar, make, pagers; and
+# where programs look for the user's settings, which may name such (HOME with a .gitconfig that a plan wrote).
 _REFUSED = re.compile(
-    r"LD_.*|GLIBC_TUNABLES|GCONV_PATH|NLSPATH|BASH_.*|ENV|BASHOPTS|SHELLOPTS|SHELL|PS4|PROMPT_COMMAND|CDPATH|EXECIGNORE"
+    r"HOME|XDG_CONFIG_(HOME|DIRS)|RIPGREP_CONFIG_PATH"
+    r"|LD_.*|GLIBC_TUNABLES|GCONV_PATH|NLSPATH|BASH_.*|ENV|BASHOPTS|SHELLOPTS|SHELL|PS4|PROMPT_COMMAND|CDPATH|EXECIGNORE"
     r"|GIT_(SSH|SSH_COMMAND|SSH_VARIANT|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR|CONFIG.*|EXEC_PATH|PROXY_COMMAND"
     r"|ASKPASS|TEMPLATE_DIR|DIR|WORK_TREE|COMMON_DIR|ALTERNATE_OBJECT_DIRECTORIES)|SSH_ASKPASS"
     r"|PAGER|MANPAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|LESS|MORE|TAR_OPTIONS|ZIPOPT|UNZIPOPT|MANOPT|RSYNC_RSH"
