@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mindx.core.abridge import abridge, abridge_value
 from mindx.core.fault import Fault
 from mindx.core.observation import Observation, Status
 from mindx.core.output import OutputEncoding, encode_output, plain_text, plain_value
+from mindx.core.receipt import Receipt
 
 SCHEMA_VERSION = 1
+MAX_KILLED = 100  # the processes that a record names; all are counted
+_PIECE_CHARS = 64 * 1024
 
 
 class Outcome(str, Enum):
@@ -55,12 +59,53 @@ class PolicyRecord(_Record):
     sha256: str
 
 
+class KilledRecord(_Record):
+    """A process that was alive when its command ended, and was killed."""
+
+    pid: int
+    name: str
+
+
+class ReceiptRecord(_Record):
+    """What a program used and left (see Receipt). `killed` names at most 100, `killed_count` counts all."""
+
+    cpu_s: float
+    memory_peak_bytes: int
+    max_rss_bytes: int
+    stdout_sha256: str
+    stderr_sha256: str
+    oom_kills: int
+    pids_refused: int
+    throttled_s: float
+    killed: tuple[KilledRecord, ...] = ()
+    killed_count: int = 0
+
+    @classmethod
+    def of(cls, receipt: Receipt) -> ReceiptRecord:
+        """Return the record of a Receipt."""
+        return cls(
+            cpu_s=round(receipt.cpu_s, 6),
+            memory_peak_bytes=receipt.memory_peak_bytes,
+            max_rss_bytes=receipt.max_rss_bytes,
+            stdout_sha256=receipt.stdout_sha256,
+            stderr_sha256=receipt.stderr_sha256,
+            oom_kills=receipt.oom_kills,
+            pids_refused=receipt.pids_refused,
+            throttled_s=round(receipt.throttled_s, 6),
+            killed=tuple(
+                KilledRecord(pid=process.pid, name=plain_text(process.name)) for process in receipt.killed[:MAX_KILLED]
+            ),
+            killed_count=receipt.killed_count,
+        )
+
+
 class StepRecord(_Record):
     """One Action and the one thing that became of it.
 
-    `index` counts from 0. `command` is the tool's command or "" . `exit_code` and `exit_cause` are None when no
-    program ran. The byte counts are of the whole streams; `stdout` and `stderr` hold what was kept.
-    `result` is the tool's own dict.
+    `index` counts from 0. `command` is the tool's command or "" . `exit_code`, `exit_cause` and `receipt` are None
+    when no program ran. The byte counts are of the whole streams; `stdout` and `stderr` hold what the record keeps,
+    and `truncated` says that this is not all. `result` is the tool's own dict. The `_spool` names are files of the
+    run's folder that hold more, or ""; `abridged` says that they do.
     """
 
     index: int
@@ -78,22 +123,32 @@ class StepRecord(_Record):
     stdout_bytes: int = 0
     stderr_bytes: int = 0
     truncated: bool = False
+    abridged: bool = False
     duration_s: float = 0.0
     result: dict[str, Any] = Field(default_factory=dict)
+    receipt: ReceiptRecord | None = None
+    stdout_spool: str = ""
+    stderr_spool: str = ""
+    result_spool: str = ""
 
     @classmethod
     def of(cls, index: int, type_: str, command: str, observation: Observation) -> StepRecord:
         """Return the record of an Observation."""
         known: dict[str, Any] = {}
         execution = observation.execution
+        known["result"], known["abridged"] = abridge_value(plain_value(dict(observation.result)))
         if execution is not None:
-            known["stdout"], known["stdout_encoding"] = encode_output(execution.stdout)
-            known["stderr"], known["stderr_encoding"] = encode_output(execution.stderr)
+            stdout, out_cut = abridge(execution.stdout)
+            stderr, err_cut = abridge(execution.stderr)
+            known["stdout"], known["stdout_encoding"] = encode_output(stdout)
+            known["stderr"], known["stderr_encoding"] = encode_output(stderr)
+            known["receipt"] = ReceiptRecord.of(execution.receipt)
             known["exit_code"] = execution.exit_code
             known["exit_cause"] = execution.exit_cause.value
             known["stdout_bytes"] = execution.receipt.stdout_bytes
             known["stderr_bytes"] = execution.receipt.stderr_bytes
-            known["truncated"] = execution.truncated
+            known["truncated"] = execution.truncated or out_cut or err_cut
+            known["abridged"] = known["abridged"] or out_cut or err_cut
         return cls(
             index=index,
             action_id=plain_text(observation.action_id),
@@ -102,7 +157,6 @@ class StepRecord(_Record):
             status=observation.status,
             message=plain_text(observation.message),
             duration_s=round(observation.duration_s, 6),
-            result=plain_value(dict(observation.result)),
             **known,
         )
 
@@ -159,16 +213,30 @@ class RunResult(_Record):
     accepted_gaps: tuple[str, ...] = ()
     started_at: str
     duration_s: float
-    steps: tuple[StepRecord, ...] = ()
-    faults: tuple[FaultRecord, ...] = ()
-    changes: tuple[ChangeRecord, ...] = ()
+    # Not in repr: asyncio.run makes one of what it returns (in the signal module), as large as the document.
+    steps: tuple[StepRecord, ...] = Field(default=(), repr=False)
+    faults: tuple[FaultRecord, ...] = Field(default=(), repr=False)
+    changes: tuple[ChangeRecord, ...] = Field(default=(), repr=False)
     error: dict[str, Any] | None = None
     trace: str
     trace_head: TraceHead | None = None
 
     def to_json(self) -> str:
         """Return it as JSON in ASCII only: no control sequence of a program's output reaches a terminal through it."""
-        return render_json(self.model_dump(mode="json"))
+        return "".join(self.json_pieces())
+
+    def json_pieces(self) -> Iterator[str]:
+        """Yield what `to_json` returns piece by piece, so that nobody holds all of it."""
+        waiting, size = [], 0
+        encoder = json.JSONEncoder(indent=2, ensure_ascii=True)
+        # Not mode="json": that would copy every text.
+        for piece in encoder.iterencode(self.model_dump()):
+            waiting.append(piece)
+            size += len(piece)
+            if size >= _PIECE_CHARS:
+                yield "".join(waiting)
+                waiting, size = [], 0
+        yield "".join(waiting) + "\n"
 
 
 def render_json(document: Any) -> str:

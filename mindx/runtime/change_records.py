@@ -17,10 +17,17 @@ async def collect_changes(session: Session, folder: RunFolder) -> tuple[ChangeRe
 
     Raises SandboxLostError, and StateError when the folder cannot take them.
     """
-    cap_bytes = session.policy.policy.limits.copy_out_bytes
+    limits = session.policy.policy.limits
     kept = ChangesFolder(folder.path)
     try:
-        changes = await collect(session.sandbox, session.baseline, kept, cap_bytes, session.protects)
+        changes = await collect(
+            session.sandbox,
+            session.baseline,
+            kept,
+            limits.copy_out_bytes,
+            session.protects,
+            limits.workspace_inodes,
+        )
     except FileError:
         raise  # too many names in the container: an OSError too, but not of this folder
     except OSError as error:

@@ -54,7 +54,8 @@ class Step:
 class LoopParts:
     """What a loop is made of. Without a `policy` the dispatcher's own knowledge of risk decides.
 
-    `keeps_evidence` False saves the time for evidence where nothing will ever cite it (a plan's run).
+    `keeps_evidence` False saves the time for evidence where nothing will ever cite it (a plan's run). `keeps_output`
+    False keeps of each Observation only its status, once it was told of: for runs of many loud steps.
     """
 
     reasoner: Reasoner
@@ -66,6 +67,7 @@ class LoopParts:
     reaper: Reaper = field(default_factory=Reaper)
     clock: Callable[[], float] = time.monotonic
     keeps_evidence: bool = True
+    keeps_output: bool = True
 
 
 class ReActLoop:
@@ -259,7 +261,8 @@ class ReActLoop:
         context.evidence.update((evidence.evidence_id, evidence) for evidence in observation.evidence)
         context.artifact_refs.update((artifact.artifact_id, artifact) for artifact in observation.artifacts)
         risk = ActionRisk.READ_ONLY if item.ready is None else item.ready.risk
-        self.steps.append(Step(item.request, observation, risk))
+        kept = observation if self._parts.keeps_output else Observation(observation.action_id, observation.status)
+        self.steps.append(Step(item.request, kept, risk))
         return observation
 
     async def _observe(self, decision: AgentDecision, batch: ObservationBatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from mindx.core.command import Exec, FileCommand, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult, Receipt
-from mindx.errors import MindxError, SandboxError
+from mindx.errors import MindxError, SandboxError, StateError
 from mindx.sandbox.attest import Attestation
 from mindx.sandbox.base import BackgroundState, Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 from mindx.trace.recorder import Recorder
@@ -49,7 +49,7 @@ class RecordedSandbox(Sandbox):
         try:
             result = await self._inner.execute(command, on_output)
         except (Exception, asyncio.CancelledError) as error:
-            self._recorder.record("exec", **asked, error=_error(error))
+            self._record_failure("exec", error, **asked)
             raise
         receipt = result.receipt
         if result.command.argv != command.argv:  # a person changed it on the way
@@ -67,7 +67,7 @@ class RecordedSandbox(Sandbox):
         try:
             background_id = await self._inner.start_background(command)
         except (Exception, asyncio.CancelledError) as error:
-            self._recorder.record("background_started", **asked, error=_error(error))
+            self._record_failure("background_started", error, **asked)
             raise
         self._background.add(background_id)
         self._recorder.record("background_started", background_id=background_id, **asked)
@@ -155,8 +155,16 @@ class RecordedSandbox(Sandbox):
         try:
             return await work
         except (Exception, asyncio.CancelledError) as error:
-            self._recorder.record(kind, path=command.path, error=_error(error))
+            self._record_failure(kind, error, path=command.path)
             raise
+
+    def _record_failure(self, kind: str, error: BaseException, **data: Any) -> None:
+        """Record why a Command broke. A full disk must not hide from the caller that it was cancelled."""
+        try:
+            self._recorder.record(kind, **data, error=_error(error))
+        except StateError:
+            if not isinstance(error, asyncio.CancelledError):
+                raise
 
 
 def _asked(command: Exec) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from mindx.runtime.loop import LoopParts, ReActLoop
 from mindx.runtime.policy_engine import AllowAll
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
+from mindx.runtime.step_book import StepBook, step_record
 from mindx.trace.recorder import Recorder, utc_now
 from mindx.trace.run_folder import RunFolder, RunStore
 
@@ -90,6 +91,7 @@ class Run(ABC):
         self._on_bug = on_bug or (lambda error, folder: None)
         self._started_at = utc_now()
         self._began = time.monotonic()
+        self._book = StepBook(self.folder.path)
         self._known: dict[str, Any] = {}  # what the result will hold
         self._error: MindxError | None = None
         self.recorder.record(
@@ -144,13 +146,12 @@ class Run(ABC):
             baseline = session.baseline
             self.recorder.record("session_started", workspace=baseline.folder, entries=len(baseline.entries))
             context = AgentContext(self.folder.run_id, "", TaskState(""), config=UNBOUNDED)
-            parts = LoopParts(reasoner, self._dispatcher(handler(session)), AllowAll(), keeps_evidence=False)
+            dispatcher = self._dispatcher(handler(session))
+            parts = LoopParts(reasoner, dispatcher, AllowAll(), keeps_evidence=False, keeps_output=False)
             loop = ReActLoop(parts, context, log=_StepLog(self._record_step))
             return await self._loop(loop)
         finally:
-            done = (
-                [] if loop is None else [step_record(action_of(step.request), step.observation) for step in loop.steps]
-            )
+            done = self._book.records
             self._known["steps"] = (*done, *map(_skipped, planned[len(done) :]))
             with anyio.CancelScope(shield=True):
                 await session.close()
@@ -169,8 +170,11 @@ class Run(ABC):
                     self.session.asking.deadline = clock
                 await loop.run()
         except asyncio.CancelledError:
-            with anyio.move_on_after(CANCELLED_GRACE_S, shield=True):
-                await self._collect()
+            try:
+                with anyio.move_on_after(CANCELLED_GRACE_S, shield=True):
+                    await self._collect()
+            except MindxError as error:
+                self._error = self._error or error  # told in the result; the cancellation goes on
             raise
         await self._collect()
         reached = "session_timeout" if clock.cancelled_caught else self.session.limit_reached
@@ -188,6 +192,7 @@ class Run(ABC):
     def _finish(self, outcome: Outcome) -> None:
         """Close the trace and write the result, whatever happened before. Raises StateError when that fails."""
         failed: StateError | None = None
+        cancelled = outcome is Outcome.CANCELLED
         try:
             error = None if self._error is None else self._error.to_dict()
             self.recorder.record("run_finished", outcome=outcome.value, error=error)
@@ -200,8 +205,12 @@ class Run(ABC):
         if failed is not None:
             outcome, self._error = Outcome.ERROR, self._error or failed
         self.result = self._document(outcome)
-        self.folder.write("result.json", self.result.to_json().encode("ascii"))
-        if failed is not None:
+        try:
+            self.folder.write("result.json", (piece.encode("ascii") for piece in self.result.json_pieces()))
+        except StateError as write_error:
+            failed = failed or write_error
+        # A full disk must not hide from the caller that it was cancelled; the result tells of both.
+        if failed is not None and not cancelled:
             raise failed
 
     def _document(self, outcome: Outcome) -> RunResult:
@@ -221,7 +230,12 @@ class Run(ABC):
         if observation is None:
             self.recorder.record("action_started", action_id=action.action_id, type=action.type, params=action.params)
         else:
-            self.recorder.record("observation", **step_record(action, observation).model_dump(mode="json"))
+            try:
+                self.recorder.record("observation", **self._book.keep(action, observation).model_dump(mode="json"))
+            except StateError as error:
+                if observation.status is not Status.CANCELLED:
+                    raise
+                self._error = self._error or error  # the cancellation goes on
         self._on_step(action, observation)
 
     def _record_bug(self, request: ActionRequest, error: Exception) -> None:
@@ -246,11 +260,6 @@ class _StepLog:
 
     async def said(self, message: ChatMessage) -> None:
         """A plan's last word is in its outcome."""
-
-
-def step_record(action: Action, observation: Observation) -> StepRecord:
-    """Return the record of one step."""
-    return StepRecord.of(action.index, action.type, str(action.params.get("command", "")), observation)
 
 
 def outcome_of_error(error: MindxError) -> Outcome:

@@ -146,7 +146,8 @@ class Session:
 
     async def changes(self) -> tuple[Change, ...]:
         """Return the differences from what was copied in, by digest."""
-        return compare(self.baseline, await self.sandbox.manifest(), self.protects)
+        entries = await self.sandbox.manifest(self.policy.policy.limits.workspace_inodes)
+        return compare(self.baseline, entries, self.protects)
 
     def protects(self, path: str) -> bool:
         """Return whether the policy protects a path below the workspace."""

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -30,7 +30,10 @@ def new_run_id(now: datetime | None = None, salt: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """One Run's folder: trace.jsonl, plan.json (the text as given), result.json and files/ (changed content)."""
+    """One Run's folder: trace.jsonl, plan.json (the text as given), result.json, output/ (the spool) and files/.
+
+    files/ holds changed content.
+    """
 
     path: Path
 
@@ -59,13 +62,16 @@ class RunFolder:
         """Where changed content is kept."""
         return self.path / "files"
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file of the folder at once: after a crash it is there whole or not at all. Raises StateError."""
+    def write(self, name: str, data: bytes | Iterable[bytes]) -> None:
+        """Write a file of the folder, whole or in pieces: after a crash it is there whole or not at all.
+
+        Raises StateError.
+        """
         try:
             handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self.path)
             try:
                 with os.fdopen(handle, "wb") as file:
-                    file.write(data)
+                    file.writelines((data,) if isinstance(data, bytes) else data)
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(temporary, self.path / name)
@@ -80,13 +86,19 @@ class RunFolder:
         """Return the result's document, or None when the run left none. Raises InputError when it is not readable."""
         try:
             with self.result_path.open("rb") as file:
-                text = file.read(MAX_RESULT_BYTES + 1)
+                too_large = os.fstat(file.fileno()).st_size > MAX_RESULT_BYTES
+                text = b"" if too_large else file.read(MAX_RESULT_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise _unreadable(self.result_path, error.strerror or str(error)) from error
+        if too_large:
+            raise _unreadable(
+                self.result_path,
+                f"it is larger than {MAX_RESULT_BYTES // 1024**2} MiB; `mindx trace show {self.run_id}` tells the run",
+            )
         try:
-            document = json.loads(text) if len(text) <= MAX_RESULT_BYTES else None
+            document = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise _unreadable(self.result_path, "it is not JSON") from error
         if not isinstance(document, dict):

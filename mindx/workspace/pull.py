@@ -18,6 +18,7 @@ from mindx.workspace.handle import open_regular, open_root, parent_of, read_chun
 from mindx.workspace.store import BlobStore, RunFolder
 
 DEFAULT_CAP_BYTES = 256 * 1024 * 1024
+DEFAULT_MAX_ENTRIES = 200_000
 MAX_BEFORE_BYTES = 1024 * 1024
 
 
@@ -52,14 +53,16 @@ async def collect(
     run: RunFolder,
     cap_bytes: int = DEFAULT_CAP_BYTES,
     protects: Callable[[str], bool] | None = None,
+    max_entries: int = DEFAULT_MAX_ENTRIES,
 ) -> tuple[Change, ...]:
     """Compare the sandbox with the Baseline, pull what is new, and keep all of it in the run's folder.
 
-    `protects` as in `compare`.
+    `protects` as in `compare`; `max_entries` is how many names the workspace may hold.
 
     The folder that was copied in is only read. Raises SandboxLostError, FileError (too many names), OSError.
     """
-    changes = await pull(sandbox, compare(baseline, await sandbox.manifest(), protects), run.blobs, cap_bytes)
+    found = compare(baseline, await sandbox.manifest(max_entries), protects)
+    changes = await pull(sandbox, found, run.blobs, cap_bytes)
     keep_before(baseline, changes, run.blobs)
     run.write_baseline(baseline)
     run.write_changes(changes)

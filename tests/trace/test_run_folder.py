@@ -4,7 +4,7 @@ import pytest
 
 from mindx.errors import InputError, StateError
 from mindx.trace.recorder import Recorder
-from mindx.trace.run_folder import RunStore, new_run_id
+from mindx.trace.run_folder import MAX_RESULT_BYTES, RunStore, new_run_id
 
 
 def test_ids_sort_by_time():
@@ -84,3 +84,11 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StateError, match="MINDX_STATE_DIR"):
         RunStore(tmp_path / "file" / "runs").create()
+
+
+def test_a_result_that_is_too_large_is_refused_as_such(tmp_path):
+    folder = RunStore(tmp_path).create()
+    with folder.result_path.open("wb") as file:
+        file.truncate(MAX_RESULT_BYTES + 1)  # a hole: it takes no room
+    with pytest.raises(InputError, match="larger than 512 MiB"):
+        folder.read_result()

@@ -1,0 +1,60 @@
+"""The book of a Run's steps: what memory and the result's document hold is bounded, the spool holds the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mindx.core.abridge import MAX_DOCUMENT_CHARS, json_chars
+from mindx.core.observation import Observation
+from mindx.core.output import plain_value
+from mindx.core.plan import Action
+from mindx.core.run import StepRecord
+from mindx.trace.spool import Spool
+
+
+class StepBook:
+    """Keeps one StepRecord for each step, in `records`, and spools whole what a step printed.
+
+    Once the outputs and results of all records are longer than `max_chars`, later records hold only what was counted
+    and where the spool has it.
+    """
+
+    def __init__(self, run_folder: Path, max_chars: int = MAX_DOCUMENT_CHARS) -> None:
+        self.records: list[StepRecord] = []
+        self._spool = Spool(run_folder)
+        self._left = max_chars
+
+    def keep(self, action: Action, observation: Observation) -> StepRecord:
+        """Keep one step and return its record. Raises StateError when the spool cannot take it; the record is kept."""
+        record = self._fit(step_record(action, observation))
+        self.records.append(record)  # also when the disk is full
+        self.records[-1] = record = record.model_copy(update=self._spooled(record, observation))
+        return record
+
+    def _fit(self, record: StepRecord) -> StepRecord:
+        size = json_chars([record.stdout, record.stderr, record.result])
+        if size <= self._left:
+            self._left -= size
+            return record
+        truncated = record.truncated or bool(record.stdout or record.stderr)
+        empty = {"stdout": "", "stderr": "", "result": {}, "truncated": truncated, "abridged": True}
+        return record.model_copy(update=empty)
+
+    def _spooled(self, record: StepRecord, observation: Observation) -> dict[str, str]:
+        """Spool the streams, and the tool's own result where the record holds only a part of it."""
+        step, execution = record.index + 1, observation.execution
+        if execution is not None:
+            return {
+                "stdout_spool": self._spool.keep(step, "stdout", execution.stdout),
+                "stderr_spool": self._spool.keep(step, "stderr", execution.stderr),
+            }
+        if not record.abridged:
+            return {}
+        text = json.dumps(plain_value(dict(observation.result)), ensure_ascii=True)
+        return {"result_spool": self._spool.keep(step, "result.json", text.encode("ascii"))}
+
+
+def step_record(action: Action, observation: Observation) -> StepRecord:
+    """Return the record of one step."""
+    return StepRecord.of(action.index, action.type, str(action.params.get("command", "")), observation)
