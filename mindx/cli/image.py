@@ -13,6 +13,7 @@ import click
 from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option
 from mindx.cli.render import note, print_json
+from mindx.cli.status_line import StatusLine
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 
@@ -100,9 +101,9 @@ def build_image(name: str, anew: bool, as_json: bool) -> None:
     from mindx.sandbox.base_image import ensure_base, rebuild_base
     from mindx.sandbox.image import ensure_derived
 
-    with _engine() as client:
-        record = (rebuild_base if anew else ensure_base)(client, name, note)
-        ensure_derived(client, record.image_id, note)
+    with _engine() as client, StatusLine() as tell:
+        record = (rebuild_base if anew else ensure_base)(client, name, tell)
+        ensure_derived(client, record.image_id, tell)
     if as_json:
         print_json(render_json(_document(record)))
     else:
@@ -125,9 +126,9 @@ def pull_image(reference: str, name: str, as_json: bool) -> None:
     from mindx.sandbox.base_image import pull_base
     from mindx.sandbox.image import ensure_derived
 
-    with _engine() as client:
-        record = pull_base(client, reference, name, note)
-        ensure_derived(client, record.image_id, note)
+    with _engine() as client, StatusLine() as tell:
+        record = pull_base(client, reference, name, tell)
+        ensure_derived(client, record.image_id, tell)
     if as_json:
         print_json(render_json(_document(record)))
     else:
@@ -166,8 +167,8 @@ def export_image(name: str, file: Path, as_json: bool) -> None:
     """Write an image to FILE, with its digest and its list of packages, for another machine."""
     from mindx.sandbox.image_archive import export_image as write
 
-    with _engine() as client:
-        manifest = write(client, name, file, note)
+    with _engine() as client, StatusLine() as tell:
+        manifest = write(client, name, file, tell)
     if manifest.image.host_certificates:
         note(f"it holds {manifest.image.host_certificates} certificates of this host: do not hand it to strangers")
     if as_json:
@@ -196,9 +197,9 @@ def import_image(file: Path, as_json: bool) -> None:
 
     if not file.is_file():
         raise InputError("image_file_unreadable", f"{file} is no file; `mindx image export` writes one")
-    with _engine() as client:
-        record = read(client, file, note)
-        ensure_derived(client, record.image_id, note)
+    with _engine() as client, StatusLine() as tell:
+        record = read(client, file, tell)
+        ensure_derived(client, record.image_id, tell)
     if as_json:
         print_json(render_json(_document(record)))
     else:

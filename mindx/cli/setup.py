@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from mindx.cli.render import note
+from mindx.cli.status_line import StatusLine
 from mindx.core.data_files import data_path
 
 
@@ -42,8 +42,9 @@ def command(yes: bool, image: str) -> int:
         return code
     client = connect()
     try:
-        base = ensure_base(client, image, note)
-        ensure_derived(client, base.image_id, note)
+        with StatusLine() as tell:
+            base = ensure_base(client, image, tell)
+            ensure_derived(client, base.image_id, tell)
     finally:
         client.close()
     click.echo(f"{image} is there ({len(base.packages)} packages). Next: mindx exec -- python3 -c 'print(6 * 7)'")
