@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         PipelineStepResult,
         PipelineStepStatus,
     )
+    from mindx.agents.planner import OrchestrationMode, OrchestrationPlan, OrchestrationPlanner
     from mindx.agents.sub_agent import SubAgentExecutor
     from mindx.agents.task_record import AgentTaskEvent, AgentTaskEventType, AgentTaskState, AgentTaskView
     from mindx.agents.worker import AgentWorkerSpec
@@ -281,6 +282,9 @@ _HOMES = {
     "OnFailure": "mindx.agents.pipeline",
     "OpenAIProvider": "mindx.providers.openai",
     "OpenAIProviderParam": "mindx.providers.param",
+    "OrchestrationMode": "mindx.agents.planner",
+    "OrchestrationPlan": "mindx.agents.planner",
+    "OrchestrationPlanner": "mindx.agents.planner",
     "Outcome": "mindx.core.run",
     "PipelineResult": "mindx.agents.pipeline",
     "PipelineStep": "mindx.agents.pipeline",
@@ -473,6 +477,9 @@ __all__ = [
     "OnFailure",
     "OpenAIProvider",
     "OpenAIProviderParam",
+    "OrchestrationMode",
+    "OrchestrationPlan",
+    "OrchestrationPlanner",
     "Outcome",
     "PipelineResult",
     "PipelineStep",

@@ -1,6 +1,7 @@
 """Agents below agents: bounds, queues, cancellation, and what can be seen of it."""
 
 import asyncio
+import random
 
 import pytest
 
@@ -452,3 +453,52 @@ def test_two_agents_of_one_name_and_bounds_that_are_none_are_refused():
         with pytest.raises(InputError) as caught:
             make()
         assert caught.value.code == code
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_started_waited_for_and_cancelled_all_of_it_ends(seed):
+    """Random trees in few places, with cancellations at random moments: nothing hangs, and no place is lost."""
+    chance = random.Random(seed)
+
+    async def mind(context):
+        orchestrator = society.orchestrator
+        started = []
+        for _ in range(chance.randrange(4)):
+            for _ in range(chance.randrange(5)):
+                await asyncio.sleep(0)
+            try:
+                if chance.random() < 0.5:
+                    await orchestrator.run_agent("one", "x")
+                else:
+                    started.append(await orchestrator.start_agent("one", "x"))
+            except InputError as error:
+                if error.code not in ("agent_depth", "agent_children", "agent_parent_ended"):
+                    raise
+        for name in started:
+            if chance.random() < 0.7:
+                await orchestrator.wait_task(name)
+        return "ok"
+
+    async def story():
+        async with society.orchestrator as orchestrator:
+            roots = [await orchestrator.start_agent("one", "x") for _ in range(6)]
+            for _ in range(10):
+                for _ in range(chance.randrange(40)):
+                    await asyncio.sleep(0)
+                nodes = [node["task_id"] for node in orchestrator.execution_graph()["nodes"] if not node["outcome"]]
+                if nodes:
+                    await orchestrator.cancel_task(chance.choice(nodes))
+            for name in roots:
+                await orchestrator.wait_task(name)
+            # Every place is free again: as many as there are can be taken at once.
+            gate, running = asyncio.Event(), []
+            orchestrator.register(AgentWorkerSpec("slow", society.runtime("one", waits(gate, running))))
+            last = [await orchestrator.start_agent("slow", "x") for _ in range(2)]
+            await until(lambda: len(running) == 2)
+            gate.set()
+            return {(await orchestrator.wait_task(name)).outcome for name in last}, orchestrator.execution_graph()
+
+    society = Society({"one": mind}, max_concurrent_tasks=2, max_background_tasks=2, max_children_per_task=3)
+    outcomes, graph = in_time(story())
+    assert outcomes == {RunOutcome.FINAL}
+    assert {node["outcome"] for node in graph["nodes"]} <= {"final", "cancelled"}
