@@ -41,7 +41,7 @@ def guarded(function: Callable[[], Any], arguments: Sequence[str] = ()) -> int:
     try:
         _catch_signals()
         code = _called(function, _own(arguments))
-        return _flushed(code)
+        return _flushed(code, _verb(_own(arguments)))
     except KeyboardInterrupt:
         with suppress(Exception):
             say("interrupted")
@@ -62,7 +62,7 @@ def exit_code(error: MindxError, verb: str | None = None) -> int:
 
 
 def _called(function: Callable[[], Any], arguments: Sequence[str]) -> int:
-    verb = next((argument for argument in arguments if not argument.startswith("-")), None)
+    verb = _verb(arguments)
     try:
         code = function()
     except MindxError as error:
@@ -90,7 +90,7 @@ def _called(function: Callable[[], Any], arguments: Sequence[str]) -> int:
     except OSError as error:
         if error.filename is not None:
             return _bug(error, verb)  # whoever opens a file says so itself
-        return _output_failed(error, 0)
+        return _output_failed(error, 0, verb)
     except SystemExit as end:
         code = end.code
     except Exception as error:  # noqa: BLE001 - the last resort: a bug gets one line and a file, never a traceback
@@ -101,7 +101,11 @@ def _called(function: Callable[[], Any], arguments: Sequence[str]) -> int:
     return 1
 
 
-def _flushed(code: int) -> int:
+def _verb(arguments: Sequence[str]) -> str | None:
+    return next((argument for argument in arguments if not argument.startswith("-")), None)
+
+
+def _flushed(code: int, verb: str | None = None) -> int:
     """Write out what is buffered: only then is it known whether the output arrived."""
     try:
         if sys.stdout is not None:
@@ -109,15 +113,15 @@ def _flushed(code: int) -> int:
     except BrokenPipeError:
         return _pipe_broke()
     except (OSError, ValueError) as error:
-        return _output_failed(error, code)
+        return _output_failed(error, code, verb)
     return code
 
 
-def _output_failed(error: Exception, code: int) -> int:
+def _output_failed(error: Exception, code: int, verb: str | None) -> int:
     """The disk behind standard output is full, or its device refuses."""
     _drop_stdout()
     say(f"standard output cannot be written: {getattr(error, 'strerror', None) or error}")
-    return code or 1
+    return code or (EXEC_FAILED if verb == "exec" else 1)
 
 
 def _usage(error: click.UsageError) -> int:

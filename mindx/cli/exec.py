@@ -30,7 +30,7 @@ from mindx.core.command import Exec
 from mindx.core.output import encode_output, plain_text
 from mindx.core.receipt import ExecResult, ExitCause
 from mindx.core.run import SCHEMA_VERSION, render_json
-from mindx.errors import DeniedError, InputError
+from mindx.errors import DeniedError, FileError, InputError
 from mindx.policy.approval import NOBODY
 from mindx.runtime.session import Session
 from mindx.settings import effective_policy
@@ -62,9 +62,10 @@ class _ExecCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if "--" not in given:
-                error.message += "; what belongs to the program comes after --: mindx exec -- PROGRAM ARGUMENTS"
-            raise
+            if "--" in given:
+                raise
+            told = f"{error.format_message().rstrip('.')}; what belongs to the program comes after `--`"
+            raise click.UsageError(f"{told}: mindx exec -- PROGRAM ARGUMENTS", ctx) from None
 
 
 @click.command(name="exec", cls=_ExecCommand, epilog=EPILOG)
@@ -107,27 +108,48 @@ def command(
         advice = f" (it needs a person's yes: {NOBODY})" if verdict.decision == "ask" else ""
         raise DeniedError("denied_by_policy", verdict.reason + advice, details={"rule": verdict.rule})
     wanted = dataclasses.replace(wanted, stdin=b"" if no_stdin else read_stdin())
-    result = run_async(lambda: _execute(session, wanted, None if as_json else raw))
+    result, no_folder = run_async(lambda: _execute(session, wanted, None if as_json else raw))
     if as_json:
         print_json(render_json(document_of(result)))
-    _explain(result, as_json)
+    if no_folder:
+        say(f"there is no folder {result.command.cwd} in the container to start in; --workspace DIR copies one in")
+    else:
+        _explain(result, as_json)
     return exit_code_of(result)
 
 
-async def _execute(session: Session, wanted: Exec, raw: bool | None) -> ExecResult:
-    """Run it in a session of its own; `raw` None keeps the output for the document."""
+async def _execute(session: Session, wanted: Exec, raw: bool | None) -> tuple[ExecResult, bool]:
+    """Run it in a session of its own; `raw` None keeps the output for the document.
+
+    True as well when nothing ran since there is no folder to start in.
+    """
     async with session:
-        if raw is None:
-            return await session.sandbox.execute(wanted)
-        live = LiveOutput(raw=raw)
-        try:
-            result = await session.sandbox.execute(wanted, live)
-        except asyncio.CancelledError:
-            if live.broken is not None:
-                raise live.broken from None
-            raise
-        await live.finish(result.stdout, result.stderr)
-        return result
+        result = await _executed(session, wanted, raw)
+        return result, result.exit_cause is ExitCause.NOT_EXECUTABLE and not await _is_folder(session, wanted.cwd)
+
+
+async def _is_folder(session: Session, path: str) -> bool:
+    """Return False only where that is known."""
+    try:
+        return (await session.stat(path)).kind == "directory"
+    except DeniedError:
+        return True
+    except FileError:
+        return False
+
+
+async def _executed(session: Session, wanted: Exec, raw: bool | None) -> ExecResult:
+    if raw is None:
+        return await session.sandbox.execute(wanted)
+    live = LiveOutput(raw=raw)
+    try:
+        result = await session.sandbox.execute(wanted, live)
+    except asyncio.CancelledError:
+        if live.broken is not None:
+            raise live.broken from None
+        raise
+    await live.finish(result.stdout, result.stderr)
+    return result
 
 
 def exit_code_of(result: ExecResult) -> int:
@@ -217,7 +239,7 @@ def _explain(result: ExecResult, as_json: bool) -> None:
         ExitCause.TIMEOUT: f"the deadline of {result.command.timeout_s:g} s was reached; all of it was killed",
         ExitCause.OOM: "the container's memory was used up",
         ExitCause.NOT_FOUND: f"{name}: there is no such program in the container",
-        ExitCause.NOT_EXECUTABLE: f"{name}: it cannot be executed (or the folder {result.command.cwd} is not there)",
+        ExitCause.NOT_EXECUTABLE: f"{name}: it cannot be executed",
         ExitCause.ENGINE: "the sandbox broke; what ran is not known",
     }
     if result.exit_cause in texts:

@@ -25,7 +25,8 @@ class LiveOutput:
 
     def __init__(self, *, raw: bool = False) -> None:
         self.broken: OSError | None = None
-        self._task = asyncio.current_task()
+        self._task: asyncio.Task[object] | None = asyncio.current_task()
+        self._taken: dict[StreamName, int] = {"stdout": 0, "stderr": 0}
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[tuple[StreamName, bytes] | None] = queue.SimpleQueue()
         self._escapers: dict[StreamName, StreamEscaper | None] = {
@@ -38,17 +39,21 @@ class LiveOutput:
 
     def __call__(self, stream: StreamName, data: bytes) -> None:
         """Take one piece of output."""
+        self._taken[stream] += len(data)
         self._queue.put((stream, data))
 
-    async def finish(self) -> None:
-        """Wait until all is written. Raises the OSError that writing met (BrokenPipeError: the reader has gone)."""
+    async def finish(self, stdout: bytes = b"", stderr: bytes = b"") -> None:
+        """Write what was kept of the streams and has not come yet (of a cut one the end), and wait for it.
+
+        Raises the OSError that writing met (BrokenPipeError: the reader has gone).
+        """
+        self._task = None  # from here on we look ourselves
+        kept: tuple[tuple[StreamName, bytes], ...] = (("stdout", stdout), ("stderr", stderr))
+        for name, data in kept:
+            self._queue.put((name, data[self._taken[name] :]))
         self._queue.put(None)
-        try:
-            while self._thread.is_alive():
-                await asyncio.to_thread(self._thread.join, 0.2)
-        except asyncio.CancelledError:
-            if self.broken is None:
-                raise
+        while self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join, 0.2)
         if self.broken is not None:
             raise self.broken
 

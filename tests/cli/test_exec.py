@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -106,10 +107,36 @@ def test_a_reader_that_has_gone_ends_the_program(engine_mindx):
 
 
 def test_what_was_cut_is_said(engine_mindx):
-    done = engine_mindx("exec", "--", "sh", "-c", "yes | head -c 3000000")
+    done = engine_mindx("exec", "--", "sh", "-c", "yes | head -c 3000000; echo the end")
     assert done.code == 0
-    assert len(done.stdout) < 3_000_000
+    assert done.out.endswith("\ny\nthe end\n")
+    marker = re.search(r"\n\[mindx: (\d+) bytes left out\]\n", done.out)
+    assert marker is not None
+    kept, left_out = len(done.stdout) - len(marker[0]), int(marker[1])
+    assert kept + left_out == 3_000_008
+    assert f"stdout was cut: 3000008 bytes in all, {kept} kept (beginning and end), {left_out} left out" in done.err
     assert "limits.output" in done.err
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(engine_mindx):
+    for _ in range(4):  # which of the two ends comes first is chance
+        with open("/dev/full", "wb") as full:
+            done = engine_mindx("exec", "--", "echo", "hi", stdout=full)
+        assert done.err == "mindx: standard output cannot be written: No space left on device\n"
+        assert done.code == 125
+
+
+def test_a_missing_folder_to_start_in_is_named(engine_mindx):
+    done = engine_mindx("exec", "--cwd", "nowhere", "--", "ls")
+    assert done.code == 126
+    assert "there is no folder /workspace/nowhere" in done.err
+    assert "cannot be executed" not in done.err
+
+
+def test_an_option_before_the_two_dashes_is_explained(mindx):
+    done = mindx("exec", "python3", "-V")
+    assert done.code == 125
+    assert "mindx exec -- PROGRAM ARGUMENTS" in done.err
 
 
 def test_json_is_one_document(engine_mindx):
@@ -133,6 +160,7 @@ def test_a_terminal_and_a_ci_log_are_protected(engine_mindx):
     os.close(master)
     assert b"\x1b" not in seen
     assert b"\\x1b]0;title\\x07x" in seen
+    assert b"standard input is a terminal and is not passed on; pipe it in" in seen
     done = engine_mindx("exec", "--", "printf", "::set-output name=a::b\\n\\033[1m", env={"CI": "true"})
     assert done.stdout == b"|::set-output name=a::b\n\\x1b[1m"
     raw = engine_mindx("exec", "--raw", "--", "printf", "\\033[1m", env={"CI": "true"})
