@@ -120,7 +120,8 @@ class ActionTraits:
     """What an executor knows of an Action from its name and arguments, before anything is done.
 
     `problem` says why it cannot be done at all (no such tool, arguments that do not fit its schema), or is ""; `code`
-    is the ErrorCode that its Observation then carries.
+    is the ErrorCode that its Observation then carries. `denial` says why the operator's policy refuses it, whoever says
+    yes, or is ""; `rule` names the policy's rule behind a denial or a need of approval.
     """
 
     risk: ActionRisk = ActionRisk.DANGEROUS
@@ -128,6 +129,8 @@ class ActionTraits:
     concurrency_key: str | None = None
     problem: str = ""
     code: ErrorCode = ErrorCode.ACTION_EXECUTION_FAILED
+    denial: str = ""
+    rule: str = ""
 
 
 class ValidationDecision(str, Enum):

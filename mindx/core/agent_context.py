@@ -59,7 +59,8 @@ class AgentContext:
     messages, `messages` the user's and assistant's texts of this run. `observations` are those of the last decision.
     `artifacts` are what the caller gave (such as `images`) and what Actions made. `view` is the compiled context of
     this step, None without a ContextManager; `store` is the ContextManager's own. `open_sandbox` opens the session's
-    sandbox when it is first called and returns the same one ever after; None where there is none. `opening` is what a
+    sandbox when it is first called and returns the same one ever after; None where there is none. `operator_engine`
+    returns the engine of the operator's policy that this sandbox is judged by, without opening it. `opening` is what a
     continued run is told before its first step. `tool_states` is what tools remember until the run ends, by name.
     """
 
@@ -86,3 +87,4 @@ class AgentContext:
     tool_states: dict[str, Any] = field(default_factory=dict)
     emit: Emit = _silent
     open_sandbox: Callable[[], Awaitable[Any]] | None = None
+    operator_engine: Callable[[], Any] | None = None

@@ -132,6 +132,7 @@ class AgentRuntime:
             artifacts=dict(artifacts or {}),
             metadata=dict(metadata or {}),
             open_sandbox=box.open,
+            operator_engine=box.engine,
         )
         handlers = () if event_handler is None else (event_handler,)
         task_ = self.start(self.make_run(context, handlers))

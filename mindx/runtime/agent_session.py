@@ -271,6 +271,7 @@ class AgentSession:
             artifacts=self.artifacts,
             metadata=dict(metadata),
             open_sandbox=self._box.open,
+            operator_engine=self._box.engine,
         )
         if continuation is None:
             if in_conversation:

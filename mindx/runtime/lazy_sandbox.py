@@ -7,6 +7,7 @@ from collections.abc import Callable
 import anyio
 
 from mindx.core.agent_session import SessionEnvironment, SessionPolicy
+from mindx.policy.engine import PolicyEngine
 from mindx.runtime.session import Session
 from mindx.sandbox.base import Sandbox
 
@@ -26,14 +27,29 @@ class LazySandbox:
         self.session: Session | None = None
         self.opened = 0
         self._make = make
+        self._made: Session | None = None  # not open yet
         self._lock = anyio.Lock()
+
+    def engine(self) -> PolicyEngine:
+        """Return the engine that the sandbox's Commands are judged by; it opens nothing. Raises InputError."""
+        return self._current().engine
+
+    def _current(self) -> Session:
+        if self.session is not None:
+            return self.session
+        if self._made is None:
+            self._made = self._make()
+        return self._made
 
     async def open(self) -> Sandbox:
         """Return the sandbox behind the policy, opening it if need be. Raises SandboxError, InputError."""
         async with self._lock:
             if self.session is None:
-                session = self._make()
-                await session.open()
+                session = self._current()
+                try:
+                    await session.open()
+                finally:
+                    self._made = None  # one that did not open is not tried again
                 self.session = session
                 self.opened += 1
             return self.session.sandbox

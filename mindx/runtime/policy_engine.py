@@ -23,8 +23,9 @@ class DefaultPolicyEngine:
     """Judges an Action by the risk that its executor computes from the exact arguments (`assessor`).
 
     WRITE and DANGEROUS need the leave of the session's policy and of the run's limits; DANGEROUS always needs a
-    person's yes, as does what its tool marks so. What a Reasoner says of the risk can raise it only. The operator's
-    policy judges every Command once more, in the Driver.
+    person's yes, as does what its tool marks so. What a Reasoner says of the risk can raise it only. What the tool
+    knows to be refused by the operator's policy is denied at once, for no yes would help; the Driver judges every
+    Command once more.
     """
 
     def __init__(self, assessor: ActionAssessor) -> None:
@@ -50,6 +51,11 @@ class DefaultPolicyEngine:
         denied = denial(request, risk, context)
         if denied is not None:
             return judged(ValidationDecision.DENY, *denied)
+        if traits.denial:
+            by = {"": "", "default": "the policy"}.get(traits.rule, f"policy rule {traits.rule}")
+            return judged(ValidationDecision.DENY, by, traits.denial)
+        if traits.require_approval and traits.rule:
+            return judged(ValidationDecision.ASK, traits.rule, "the operator's policy asks for a person's yes")
         if risk is ActionRisk.DANGEROUS:
             return judged(ValidationDecision.ASK, "risk", "it may do anything, so a person decides")
         if traits.require_approval or request.require_approval:

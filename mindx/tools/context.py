@@ -30,6 +30,7 @@ class ToolContext:
 
     `artifacts` are the session's (what the user gave, what Actions made), `metadata` the run's own. `states` is where
     a tool keeps what it must remember until the run ends, by its name. `policy` None means that no session limits it.
+    `operator_engine` returns the engine that judges what goes to the sandbox; None where there is none.
     """
 
     run_id: str = ""
@@ -43,6 +44,7 @@ class ToolContext:
     states: dict[str, Any] = field(default_factory=dict)
     emit: Emit = _silent
     open_sandbox: Callable[[], Awaitable[Any]] | None = None
+    operator_engine: Callable[[], Any] | None = None
 
     @classmethod
     def of(cls, context: AgentContext, request: ActionRequest) -> ToolContext:
@@ -59,6 +61,7 @@ class ToolContext:
             context.tool_states,
             context.emit,
             context.open_sandbox,
+            context.operator_engine,
         )
 
     @property

@@ -106,7 +106,7 @@ def _bridged(context: ToolContext, main: asyncio.AbstractEventLoop) -> ToolConte
         told = asyncio.run_coroutine_threadsafe(_emitted(context, event_type, payload, cause_id), main)
         await asyncio.wrap_future(told)
 
-    return replace(context, emit=emit, open_sandbox=None)
+    return replace(context, emit=emit, open_sandbox=None, operator_engine=None)
 
 
 async def _emitted(context: ToolContext, event_type: AgentEventType, payload: Mapping[str, Any], cause_id: str) -> None:

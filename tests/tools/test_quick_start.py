@@ -47,6 +47,7 @@ from mindx import (
     ToolRegistry,
 )
 from mindx.core.observation import Observation, Status
+from mindx.policy.load import parse_policy
 from mindx.sandbox.fake import FakeSandbox
 from mindx.sandbox.image import DerivedImage
 
@@ -201,9 +202,13 @@ def test_a_dangerous_command_needs_leave_and_a_yes_whatever_the_model_says() -> 
     words = ActionRequest("action-1", "exec_command", {"command": ["kill", "1"]}, risk=ActionRisk.READ_ONLY)
     denied, _ = run([ExecCommandTool()], words, approval_handler=yes)
     assert (denied[0].status, asked) == (Status.DENIED, [])
+    operator = parse_policy(b"version: 1\ncommands:\n  - allow: kill\n", source="test")
     allowed = {
         "policy": SessionPolicy(allow_dangerous=True),
         "config": RunConfig(allow_dangerous=True, interactive=False),
+        "open_session": lambda environment, policy: Session(
+            operator, open_sandbox=lambda loaded, progress: FakeSandbox()
+        ),
     }
     run([ExecCommandTool()], words, approval_handler=yes, **allowed)
     assert asked == [(["kill", "1"], ActionRisk.DANGEROUS)]

@@ -230,7 +230,7 @@ def test_a_deadline_is_the_policys_to_allow_and_none_means_until_it_is_stopped()
             late = await bound.execute(command="start", cmdline="sleep 9", timeout_seconds=61.0)
             assert "limits.command_timeout" in late["message"]
             denied = await bound.execute(command="start", cmdline="curl x")
-            assert denied["message"].startswith("denied by policy rule")
+            assert denied["message"].startswith("denied by the policy")
 
     asyncio.run(run())
     assert seen == [None, 60.0]

@@ -280,7 +280,7 @@ def test_no_rule_makes_rm_less_than_dangerous_wherever_it_stands(command: list[s
     text = b"version: 1\ncommands:\n  - allow: [find, bash, ls, rm]\n"
     engine = PolicyEngine(parse_policy(text, source="test", name="test").policy, autonomous=False)
     tool = ExecCommandTool(engine=engine)
-    assert engine.judge(tool.program(command)).allowed
+    assert engine.judge(tool.program(command, run_context())).allowed
     request = ActionRequest("a", "exec_command", {"command": command})
     assert ToolExecutor([tool]).assess(request, run_context()).risk is ActionRisk.DANGEROUS
 
@@ -298,7 +298,7 @@ def test_the_operators_policy_decides_on_risk_limits_and_approval() -> None:
     assert traits("ls").risk is ActionRisk.READ_ONLY
     assert traits("python3", "x.py").risk is ActionRisk.DANGEROUS
     assert (traits("git", "status").require_approval, traits("ls").require_approval) == (True, False)
-    assert tool.program(("ls",), timeout_s=30).timeout_s == 5
+    assert tool.program(("ls",), run_context(), timeout_s=30).timeout_s == 5
 
 
 def test_a_tool_made_for_another_folder_refuses(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from mindx.core.observation import Status
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExecResult, ExitCause
 from mindx.tools.base import ToolDefinition, ToolResult
-from mindx.tools.command_risk import command_risk
+from mindx.tools.command_risk import command_traits
 from mindx.tools.context import ToolContext
 from mindx.tools.workspace.paths import container_path, shown_path
 from mindx.tools.workspace.tool import WorkspaceTool
@@ -55,22 +55,21 @@ class ExecCommandTool(WorkspaceTool):
         return ActionRisk.READ_ONLY
 
     def assess(self, arguments: Mapping[str, Any], context: AgentContext) -> ActionTraits:
-        """Return the risk of this command; `ask` rules of the operator's policy need a person's yes."""
-        command = self._command(arguments, context.environment.env_vars)
-        asks = self.engine.judge(command).decision == "ask"
+        """Return the risk of this command; what the operator's policy asks about needs a person's yes."""
         # One program at a time runs in a container: side by side they would only wait within their deadlines.
-        return ActionTraits(command_risk(command, self.engine), asks, concurrency_key="sandbox:exec")
+        return command_traits([self._command(arguments, context)], self.engine(context), "sandbox:exec")
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Return command, cwd, exit_code, stdout, stderr, timed_out, output_truncated, source and exit_cause."""
-        command = self._command(arguments, context.env_vars)
+        command = self._command(arguments, context)
         return self._result(await (await self.opened(context)).execute(command))
 
-    def _command(self, arguments: Mapping[str, Any], env: Mapping[str, str]) -> Exec:
+    def _command(self, arguments: Mapping[str, Any], context: AgentContext | ToolContext) -> Exec:
         return self.program(
             arguments["command"],
+            context,
             cwd=container_path(arguments.get("cwd", ".")),
-            env=env,
+            env=context.environment.env_vars,
             timeout_s=arguments.get("timeout_seconds", DEFAULT_TIMEOUT_S),
             max_output_bytes=arguments.get("max_output_bytes", DEFAULT_OUTPUT_BYTES),
         )

@@ -15,6 +15,7 @@ from mindx.core.quote import quoted
 from mindx.errors import FileError
 from mindx.sandbox.base import Sandbox
 from mindx.tools.base import ToolDefinition, ToolError
+from mindx.tools.command_risk import command_traits
 from mindx.tools.context import ToolContext
 from mindx.tools.workspace.paths import container_path, shown_path
 from mindx.tools.workspace.tool import WorkspaceTool
@@ -52,12 +53,12 @@ class FileEditTool(WorkspaceTool):
     )
 
     def assess(self, arguments: Mapping[str, Any], context: AgentContext) -> ActionTraits:
-        """Return WRITE, or what is missing."""
+        """Return WRITE, that the policy protects the file, or what is missing."""
         path = container_path(arguments["path"])
         problem = _problem(arguments, path)
-        return (
-            ActionTraits(problem=problem) if problem else ActionTraits(ActionRisk.WRITE, concurrency_key=f"file:{path}")
-        )
+        if problem:
+            return ActionTraits(problem=problem)
+        return command_traits([WriteFile(path, b"")], self.engine(context), f"file:{path}")
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Return path, mode, size, sha256 and, for a file that was there, previous_sha256."""

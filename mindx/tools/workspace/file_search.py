@@ -14,6 +14,7 @@ from mindx.core.command import Exec
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExecResult, ExitCause
 from mindx.tools.base import ToolDefinition, ToolError
+from mindx.tools.command_risk import command_traits
 from mindx.tools.context import ToolContext
 from mindx.tools.workspace.paths import container_path, shown_path
 from mindx.tools.workspace.tool import WorkspaceTool
@@ -52,9 +53,11 @@ class FileSearchTool(WorkspaceTool):
     )
 
     def assess(self, arguments: Mapping[str, Any], context: AgentContext) -> ActionTraits:
-        """Return READ_ONLY, or what is wrong with the arguments together."""
+        """Return READ_ONLY, with the policy's word on the program that searches, or what is wrong."""
         problem = _problem(arguments)
-        return ActionTraits(problem=problem) if problem else ActionTraits(ActionRisk.READ_ONLY)
+        if problem:
+            return ActionTraits(problem=problem)
+        return command_traits([self._command(arguments, context)], self.engine(context))
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Return `results` (path, and line and text for content) and `truncated`. Raises ToolError."""
@@ -62,7 +65,7 @@ class FileSearchTool(WorkspaceTool):
         if problem:
             raise ToolError(problem)
         names = arguments.get("target") == "names"
-        command = self._command(arguments, names)
+        command = self._command(arguments, context)
         ran = await (await self.opened(context)).execute(command)
         _check(ran, names)
         limit = arguments.get("max_results", DEFAULT_RESULTS)
@@ -73,17 +76,17 @@ class FileSearchTool(WorkspaceTool):
             "truncated": len(found) > limit or ran.stdout_truncated or ran.exit_cause is ExitCause.TIMEOUT,
         }
 
-    def _command(self, arguments: Mapping[str, Any], names: bool) -> Exec:
+    def _command(self, arguments: Mapping[str, Any], context: AgentContext | ToolContext) -> Exec:
         root, query = container_path(arguments.get("path", ".")), arguments["query"]
-        if names:
+        if arguments.get("target") == "names":
             pattern = query if any(char in query for char in "*?[") else f"*{query}*"
             flag = "-iname" if arguments.get("ignore_case", True) else "-name"
-            return self.program(("find", root, "-mindepth", "1", flag, pattern, "-print0"))
+            return self.program(("find", root, "-mindepth", "1", flag, pattern, "-print0"), context)
         flags = "-rnIZ" + ("E" if arguments.get("regex") else "F") + ("i" if arguments.get("ignore_case") else "")
         limits = [f"--exclude-dir={name}" for name in _SKIPPED]
         if "include" in arguments:
             limits.append(f"--include={arguments['include']}")
-        return self.program(("grep", flags, "-m", str(MAX_RESULTS), *limits, "-e", query, "--", root))
+        return self.program(("grep", flags, "-m", str(MAX_RESULTS), *limits, "-e", query, "--", root), context)
 
 
 def _problem(arguments: Mapping[str, Any]) -> str:

@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mindx.core.agent_context import AgentContext
 from mindx.core.command import WORKSPACE, Exec
 from mindx.errors import InputError
 from mindx.policy.engine import PolicyEngine
 from mindx.sandbox.base import Sandbox
 from mindx.tools.base import BaseTool
-from mindx.tools.command_risk import ordinary_engine
+from mindx.tools.command_risk import session_engine
 from mindx.tools.context import ToolContext
 
 
 class WorkspaceTool(BaseTool):
     """`workspace` is the folder of the host whose copy the session must work on; None takes whatever it works on.
 
-    `engine` is the operator's policy, for the risk and the limits of commands; None means the preset `default`.
+    Risk and limits of commands are those of the session's policy. `engine` is for where no session is; None means the
+    preset `default`.
     """
 
     def __init__(self, workspace: str | Path | None = None, *, engine: PolicyEngine | None = None) -> None:
         self.workspace = None if workspace is None else Path(workspace).absolute()
         self._engine = engine
 
-    @property
-    def engine(self) -> PolicyEngine:
-        """The operator's policy."""
-        return self._engine or ordinary_engine()
+    def engine(self, context: AgentContext | ToolContext) -> PolicyEngine:
+        """Return the engine of the operator's policy."""
+        return session_engine(context, self._engine)
 
     async def opened(self, context: ToolContext) -> Sandbox:
         """Return the session's sandbox. Raises InputError (workspace_other): it has another folder, or none."""
@@ -43,6 +44,7 @@ class WorkspaceTool(BaseTool):
     def program(
         self,
         argv: Sequence[str],
+        context: AgentContext | ToolContext,
         *,
         cwd: str = WORKSPACE,
         env: Mapping[str, str] | None = None,
@@ -50,7 +52,7 @@ class WorkspaceTool(BaseTool):
         max_output_bytes: int = 1024 * 1024,
     ) -> Exec:
         """Return an Exec within the policy's own limits of time and output."""
-        limits = self.engine.policy.limits
+        limits = self.engine(context).policy.limits
         return Exec(
             tuple(argv),
             cwd,
