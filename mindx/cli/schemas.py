@@ -276,7 +276,13 @@ SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
     "runs": ("runs list", _runs),
     "output": (
         "runs output",
-        lambda: _document(run_id=TEXT, index=COUNT, stream=one_of("stdout", "stderr", "both"), lines=many(TEXT)),
+        lambda: _document(
+            run_id=TEXT,
+            index=COUNT,
+            stream=one_of("stdout", "stderr", "both"),
+            state=one_of("finished", "running", "interrupted"),
+            lines=many(TEXT),
+        ),
     ),
     "pruned": ("runs prune", lambda: _document(dry_run=YES_NO, removed=many(TEXT), kept=COUNT)),
     "trace": ("trace show", _trace),

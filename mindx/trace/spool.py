@@ -44,6 +44,10 @@ class Spool:
             ) from error
         return f"{FOLDER}/{file_name}"
 
+    def holds(self, step: int) -> bool:
+        """Return True when something is kept of a step."""
+        return any((self.path / f"{step}.{name}").is_file() for name in ("stdout", "stderr", "result.json"))
+
     def open(self, step: int, name: SpoolName) -> BinaryIO | None:
         """Open what was kept, or return None when there is nothing. Raises InputError when it cannot be read."""
         path = self.path / f"{step}.{name}"
@@ -58,11 +62,30 @@ class Spool:
 def lines_of(file: BinaryIO, needle: bytes = b"", max_bytes: int = MAX_LINE_BYTES) -> Iterator[bytes]:
     """Yield the lines that hold `needle`, without their ends, of whatever size the file is.
 
-    A longer line than `max_bytes` comes in pieces of that size; of a needle that lies across two of them the second
-    comes.
+    A line longer than `max_bytes` (8 or more) comes in pieces of about that size, no UTF-8 character cut in two; of
+    pieces that have the needle between them the second comes.
     """
-    before = b""
-    while piece := file.readline(max_bytes):
+    overlap = max(len(needle) - 1, 0)
+    before = held = b""
+    while piece := file.readline(max_bytes - len(held)):
+        piece = held + piece
+        ended = piece.endswith(b"\n")
+        whole = len(piece) if ended else _whole_characters(piece)
+        piece, held = piece[:whole], piece[whole:]
         if not needle or needle in before + piece:
             yield piece.removesuffix(b"\n")
-        before = b"" if piece.endswith(b"\n") else piece[-(len(needle) - 1) :] if len(needle) > 1 else b""
+        before = piece[len(piece) - overlap :] if overlap and not ended else b""
+    if held and (not needle or needle in before + held):
+        yield held
+
+
+def _whole_characters(data: bytes) -> int:
+    """Return how many bytes come before a UTF-8 character that the end of the data cuts."""
+    for back in range(1, min(len(data), 4)):
+        byte = data[-back]
+        if byte >= 0xC0:  # it starts a character of 2, 3 or 4 bytes
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return len(data) - back if needed > back else len(data)
+        if byte < 0x80:
+            break
+    return len(data)
