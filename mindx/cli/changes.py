@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def show(run: str, paths: tuple[str, ...], form: str, page: Path | None) -> None
     """Show the changes of RUN, all or those at PATHS."""
     folder, baseline, changes = _read(run)
     chosen = choose(changes, paths) if paths else list(changes)
-    found = list(diffs(chosen, folder.blobs))
+    found = list(diffs(chosen, folder.blobs, _known(baseline, changes)))
     if page is not None:
         from mindx.cli.changes_html import write_page
 
@@ -96,11 +97,12 @@ def apply_changes(
     target, expected = _target(baseline, to)
     chosen = choose(changes, paths) if paths else list(changes)
     if interactive:
-        return _review(folder, chosen, target, expected, as_json)
-    free, held = hold_back(chosen, accept)
+        return _review(folder, chosen, _known(baseline, changes), target, expected, as_json)
+    known = _known(baseline, changes)
+    free, held = hold_back(chosen, accept, known)
     asks = at_terminal() and not as_json
     if asks and held:
-        free, held = _ask_about_held(chosen, held, accept)
+        free, held = _ask_about_held(chosen, held, accept, known)
     if asks and not yes and free and not _confirmed(free, target):
         note("nothing was applied")
         return 0
@@ -135,8 +137,9 @@ def review(run_path: Path, target: Path | None = None) -> int:
     """
     folder = RunFolder(run_path)
     changes = folder.read_changes()
-    where, expected = _target(folder.read_baseline(), target)
-    return _review(folder, list(changes), where, expected, as_json=False)
+    baseline = folder.read_baseline()
+    where, expected = _target(baseline, target)
+    return _review(folder, list(changes), _known(baseline, changes), where, expected, as_json=False)
 
 
 def apply_after_run(run_path: Path, target: Path) -> int:
@@ -146,7 +149,7 @@ def apply_after_run(run_path: Path, target: Path) -> int:
     """
     folder = RunFolder(run_path)
     baseline = folder.read_baseline()
-    free, held = hold_back(folder.read_changes())
+    free, held = hold_back(folder.read_changes(), known=baseline.entries)
     report = apply(free, folder, target, expected=(baseline.device, baseline.inode))
     _print_report(report, "applied", with_paths=False)
     _print_held(folder, held)
@@ -154,9 +157,14 @@ def apply_after_run(run_path: Path, target: Path) -> int:
 
 
 def _review(
-    folder: RunFolder, changes: list[Change], target: Path, expected: tuple[int, int] | None, as_json: bool
+    folder: RunFolder,
+    changes: list[Change],
+    known: Sequence[str],
+    target: Path,
+    expected: tuple[int, int] | None,
+    as_json: bool,
 ) -> int:
-    asked = Review(folder, target)
+    asked = Review(folder, target, known)
     asked.ask(changes)
     report = perform(asked.taken.steps, folder, target, skipped=asked.taken.skipped, expected=expected)
     return _tell(folder, report, asked.held, as_json, answered=True)
@@ -174,6 +182,11 @@ def _read(run: str) -> tuple[RunFolder, Baseline, tuple[Change, ...]]:
         raise InputError("run_without_changes", text) from None
 
 
+def _known(baseline: Baseline, changes: Iterable[Change]) -> tuple[str, ...]:
+    """Return all paths of the workspace, for marks that depend on a file beside."""
+    return (*baseline.entries, *(change.path for change in changes))
+
+
 def _target(baseline: Baseline, to: Path | None) -> tuple[Path, tuple[int, int] | None]:
     if to is not None:
         return to, None
@@ -183,14 +196,14 @@ def _target(baseline: Baseline, to: Path | None) -> tuple[Path, tuple[int, int] 
 
 
 def _ask_about_held(
-    chosen: list[Change], held: list[Skipped], accept: tuple[str, ...]
+    chosen: list[Change], held: list[Skipped], accept: tuple[str, ...], known: Sequence[str]
 ) -> tuple[list[Change], list[Skipped]]:
     accepted = list(accept)
     for item in held:
         what = styled(escape_line(item.path), None, sys.stderr, bold=True)
         if click.confirm(f"{what} {item.reason}. Apply it?", default=False, err=True):
             accepted.append(item.path)
-    return hold_back(chosen, accepted)
+    return hold_back(chosen, accepted, known)
 
 
 def _confirmed(free: list[Change], target: Path) -> bool:

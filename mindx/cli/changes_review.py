@@ -40,10 +40,14 @@ class _Stop(Exception):
 
 @dataclass
 class Review:
-    """Asks about each Change of a run and keeps what is to be done. `target` is the user's folder."""
+    """Asks about each Change of a run and keeps what is to be done. `target` is the user's folder.
+
+    `known` are the paths that stand in the workspace besides, for the marks.
+    """
 
     run: RunFolder
     target: Path
+    known: Sequence[str] = ()
     taken: Taken = field(default_factory=Taken)
     held: list[Skipped] = field(default_factory=list)
 
@@ -56,7 +60,7 @@ class Review:
         holding = {folder for change in changes for folder in folders_of(change.path)}
         silent = [c for c in changes if c.path in holding and _is_folder_only(c)]
         quiet = {change.path for change in silent}
-        shown = [diff for diff in diffs(changes, self.run.blobs) if diff.change.path not in quiet]
+        shown = [diff for diff in diffs(changes, self.run.blobs, self.known) if diff.change.path not in quiet]
         with opened(self.target, Phase.APPLY) as root, suppress(_Stop):
             for number, diff in enumerate(shown, 1):
                 self._ask_about(diff, f"({number}/{len(shown)})", root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -130,14 +130,14 @@ class FileDiff:
         return "renamed" if self.source is not None else self.change.kind
 
 
-def diffs(changes: Sequence[Change], blobs: BlobStore) -> Iterator[FileDiff]:
+def diffs(changes: Sequence[Change], blobs: BlobStore, known: Iterable[str] = ()) -> Iterator[FileDiff]:
     """Yield the diff of each Change, in their order; a file that only moved is one diff, at its new place.
 
-    Only the run's folder is read, never the user's.
+    `known` are the paths that stand there besides, for the marks. Only the run's folder is read, never the user's.
     """
     sources = _renames(changes)
     moved = {source.path for source in sources.values()}
-    marks = marks_of(changes)
+    marks = marks_of(changes, known)
     for change in changes:
         if change.kind == "deleted" and change.path in moved:
             continue

@@ -123,16 +123,16 @@ def marks(path: str) -> tuple[str, ...]:
     )
 
 
-def marks_of(changes: Iterable[Change]) -> dict[str, tuple[str, ...]]:
+def marks_of(changes: Iterable[Change], known: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
     """Return the marks of each Change that has any, by path: of files that are written, not of what is removed.
 
-    Files of a folder that looks like a git repository without a .git (HEAD, objects, refs) are marked too: git runs
-    the commands in its config when the user enters it.
+    `known` are paths that stand there besides: what was copied in, and Changes that were not chosen. Files of a folder
+    that looks like a git repository without a .git (HEAD, objects, refs) are marked too: git runs the commands in its
+    config when the user enters it.
     """
     written = [change for change in changes if change.has_content]
-    heads = {
-        change.path.rpartition("/")[0] for change in written if change.path.rpartition("/")[2].casefold() == "head"
-    }
+    parts = (path.rpartition("/") for path in (*known, *(change.path for change in written)))
+    heads = {folder for folder, _, name in parts if name.casefold() == "head"}
     found: dict[str, tuple[str, ...]] = {}
     for change in written:
         folder, _, name = change.path.rpartition("/")

@@ -38,15 +38,18 @@ class Taken:
     conflicts: list[Conflict] = field(default_factory=list)
 
 
-def hold_back(changes: Sequence[Change], accepted: Iterable[str] = ()) -> tuple[list[Change], list[Skipped]]:
+def hold_back(
+    changes: Sequence[Change], accepted: Iterable[str] = (), known: Iterable[str] = ()
+) -> tuple[list[Change], list[Skipped]]:
     """Return the Changes without those that need a yes of their own, and these with their marks.
 
-    `accepted` are paths that got it; a folder stands for all in it, `.` for everything.
+    `accepted` are paths that got it; a folder stands for all in it, `.` for everything. `known` are the
+    paths that stand there besides, for the marks.
     """
     said_yes = [os.path.normpath(path) for path in accepted]
     free: list[Change] = []
     held: list[Skipped] = []
-    marks = marks_of(changes)
+    marks = marks_of(changes, known)
     for change in changes:
         labels = marks.get(change.path)
         if change.blocked or not labels or any(_is_at_or_below(change.path, path) for path in said_yes):

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from mindx.workspace.diff import diffs
 from mindx.workspace.marks import BARE_REPOSITORY, TABLE, marks, marks_of
+from mindx.workspace.take import hold_back
 from tests.workspace.support import fill, put, work
 
 
@@ -71,3 +73,19 @@ def test_a_repository_without_a_git_folder(tmp_path: Path) -> None:
 
     found = marks_of(work(None, tmp_path / "run", plan).changes)
     assert found == {"data/HEAD": (BARE_REPOSITORY,), "data/config": (BARE_REPOSITORY,)}
+
+
+def test_a_repository_whose_head_was_there_before(tmp_path: Path) -> None:
+    fill(tmp_path / "w", {"data/HEAD": "ref: refs/heads/main\n", "data/config": "[core]\n", "other/config": "fine"})
+
+    def plan(tree: Any) -> None:
+        put(tree, "data/config", "[core]\n\tfsmonitor = touch /tmp/x\n")
+        put(tree, "other/config", "better")
+
+    worked = work(tmp_path / "w", tmp_path / "run", plan)
+    known = worked.baseline.entries
+    assert marks_of(worked.changes, known) == {"data/config": (BARE_REPOSITORY,)}
+    assert [item.path for item in hold_back(worked.changes, known=known)[1]] == ["data/config"]
+    assert [diff.change.path for diff in diffs(worked.changes, worked.run.blobs, known) if diff.marks] == [
+        "data/config"
+    ]
