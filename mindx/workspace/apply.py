@@ -131,6 +131,7 @@ def perform(
         _finish_interrupted(run)
         root = open_folder(target, Phase.APPLY)
         try:
+            _lock_target(root)
             if expected is not None and identity(root) != expected:
                 raise _refused(
                     "apply_moved", f"{str(target)!a} is not the folder that was copied in; name a folder with --to"
@@ -190,6 +191,7 @@ def _go_back(run: RunFolder, path: Path, *, tolerant: bool) -> ApplyReport:
     journal = read_journal(path)
     root = open_folder(Path(journal.target), Phase.APPLY)
     try:
+        _lock_target(root)
         if identity(root) != (journal.device, journal.inode):
             raise _refused("apply_moved", f"{journal.target!a} is not the folder that was applied to any more")
         steps = [step.reversed for step in journal.steps]
@@ -289,6 +291,16 @@ def _locked(run: RunFolder) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _lock_target(root: int) -> None:
+    """Hold the folder until its handle is closed: two runs do not write to one folder at once."""
+    try:
+        fcntl.flock(root, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _refused("apply_busy", "another apply or undo writes to this folder; wait for it") from None
+    except OSError:
+        return  # a file system without locks; each step still looks at what it replaces
 
 
 def _phase(path: Path) -> str:

@@ -17,6 +17,7 @@ from mindx.workspace.changes import State
 from mindx.workspace.handle import look, open_directory, parent_of, write_all
 from mindx.workspace.journal import Step
 from mindx.workspace.present import Fingerprint
+from mindx.workspace.rename import rename_new
 from mindx.workspace.store import BlobStore
 
 MAX_SINGLE_SYNCS = 32  # above, one sync of the whole file system takes less time
@@ -199,10 +200,15 @@ class Transaction:
                     raise ChangedMeanwhile(step.path, "something else stands there now")
                 self._check_unchanged(step.path, found)
                 with suppress(OSError):  # some file systems have no hard links: then the store's copy must do
-                    os.link(name, f"{self._aside}-{number}", src_dir_fd=directory, dst_dir_fd=self._staging)
+                    aside = f"{self._aside}-{number}"
+                    os.link(name, aside, src_dir_fd=directory, dst_dir_fd=self._staging, follow_symlinks=False)
             self.begun.add(number)
             self._give_owner(number, found or os.fstat(directory))
-            self._move(f"{self._wanted}-{number}", self._staging, name, directory)
+            try:
+                self._move(f"{self._wanted}-{number}", self._staging, name, directory, new=found is None)
+            except FileExistsError:
+                self.begun.discard(number)
+                raise ChangedMeanwhile(step.path, "something else stands there now") from None
         self._touched.add(step.path.rpartition("/")[0])
 
     def _give_owner(self, number: int, like: os.stat_result) -> None:
@@ -216,9 +222,13 @@ class Transaction:
         if seen is not None and seen != Fingerprint.of(found):
             raise ChangedMeanwhile(path, "it changed while the Changes were applied")
 
-    def _move(self, name: str, source: int, new_name: str, target: int) -> None:
+    def _move(self, name: str, source: int, new_name: str, target: int, *, new: bool = False) -> None:
+        """Rename; with `new` only onto a free name: else FileExistsError."""
         try:
-            os.rename(name, new_name, src_dir_fd=source, dst_dir_fd=target)
+            if new:
+                rename_new(name, source, new_name, target)
+            else:
+                os.rename(name, new_name, src_dir_fd=source, dst_dir_fd=target)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from mindx.errors import InputError, WorkspaceError
+from mindx.workspace import rename, transaction
 from mindx.workspace.apply import JOURNAL_FOLDER, apply, undo
 from mindx.workspace.changes import Change, State
 from mindx.workspace.handle import STAGING_PREFIX
@@ -292,6 +293,63 @@ def test_two_applies_at_once(worked: Worked, tmp_path: Path) -> None:
         os.close(handle)
 
 
+def test_two_runs_do_not_write_to_one_folder_at_once(worked: Worked, tmp_path: Path) -> None:
+    handle = os.open(tmp_path / "w", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)  # as another run's apply holds it
+    try:
+        with pytest.raises(WorkspaceError) as caught:
+            apply(worked.changes, worked.run, tmp_path / "w")
+        assert (caught.value.code, "this folder" in caught.value.message) == ("apply_busy", True)
+    finally:
+        os.close(handle)
+    assert apply(worked.changes, worked.run, tmp_path / "w").ok
+    handle = os.open(tmp_path / "w", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(WorkspaceError):
+            undo(worked.run)
+    finally:
+        os.close(handle)
+    assert undo(worked.run).ok
+
+
+@pytest.mark.parametrize("system", ["renameat2", "link", "neither"])
+def test_a_name_is_taken_only_when_it_is_free(tmp_path: Path, system: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: Any, **kwargs: Any) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    if system != "renameat2":
+        monkeypatch.setattr(rename, "renameat2", None)
+    if system == "neither":
+        monkeypatch.setattr(os, "link", refused)
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "there").write_text("the user's")
+    handle = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with pytest.raises(FileExistsError):
+            rename.rename_new("new", handle, "there", handle)
+        rename.rename_new("new", handle, "free", handle)
+    finally:
+        os.close(handle)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"there": "the user's", "free": "new"}
+
+
+def test_a_file_that_appears_in_the_last_moment_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "w"
+    fill(folder, {"a": "old\n"})
+    worked = work(folder, tmp_path / "run", lambda tree: (put(tree, "a", "new\n"), put(tree, "b", "of the plan\n")))
+    real = transaction.rename_new
+
+    def late(name: str, source: int, new_name: str, target: int) -> None:
+        (folder / "b").write_text("of the user\n")
+        real(name, source, new_name, target)
+
+    monkeypatch.setattr(transaction, "rename_new", late)
+    report = apply(worked.changes, worked.run, folder)
+    assert [item.path for item in report.conflicts] == ["b"]
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"a": "old\n", "b": "of the user\n"}
+
+
 def test_hard_links_of_the_user_are_broken_not_written_through(worked: Worked, tmp_path: Path) -> None:
     os.link(tmp_path / "w" / "edit.txt", tmp_path / "elsewhere")
     assert apply(worked.changes, worked.run, tmp_path / "w").ok
@@ -311,10 +369,12 @@ def deadly(real):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*args, **kwargs)
     return call
+from mindx.workspace import transaction
 from mindx.workspace.apply import apply, undo
 from mindx.workspace.store import RunFolder
 for name in ("rename", "mkdir", "rmdir", "link", "unlink", "fchmod", "symlink"):
     setattr(os, name, deadly(getattr(os, name)))
+transaction.rename_new = deadly(transaction.rename_new)
 run = RunFolder(Path(sys.argv[1]))
 report = apply(run.read_changes(), run, Path(sys.argv[2])) if sys.argv[4] == "apply" else undo(run)
 assert report.ok
@@ -358,12 +418,13 @@ def test_killed_at_any_moment_it_is_taken_up_again(worked: Worked, tmp_path: Pat
     assert kills >= 4
 
 
-@pytest.mark.parametrize("name", ["rename", "link", "fsync", "rmdir", "mkdir"])
+@pytest.mark.parametrize("name", ["rename", "rename_new", "link", "fsync", "rmdir", "mkdir"])
 def test_a_failure_at_any_call_is_rolled_back(
     worked: Worked, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = listing(tmp_path / "w")
-    real, failed, fail_at = getattr(os, name), 0, 0
+    owner: Any = transaction if name == "rename_new" else os
+    real, failed, fail_at = getattr(owner, name), 0, 0
     while True:
         left = fail_at
 
@@ -374,14 +435,14 @@ def test_a_failure_at_any_call_is_rolled_back(
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return real(*args, **kwargs)
 
-        monkeypatch.setattr(os, name, call)
+        monkeypatch.setattr(owner, name, call)
         raised: WorkspaceError | None = None
         try:
             apply(worked.changes, worked.run, tmp_path / "w")
         except WorkspaceError as error:
             raised = error
         finally:
-            monkeypatch.setattr(os, name, real)
+            monkeypatch.setattr(owner, name, real)
         if raised is None and left >= 0:
             break
         if raised is not None:
@@ -468,21 +529,21 @@ def test_one_file_killed_at_every_single_call(tmp_path: Path, what: str) -> None
 
 
 def test_rolling_back_needs_no_room(worked: Worked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, real_rename, real_write, full = listing(tmp_path / "w"), os.rename, os.write, False
+    before, real_rename, real_write, full = listing(tmp_path / "w"), transaction.rename_new, os.write, False
 
-    def rename(source: Any, target: Any, **options: Any) -> None:
+    def rename_new(name: str, source: int, new_name: str, target: int) -> None:
         nonlocal full
-        if target == "line\nbreak":  # nearly the last step: most is done
+        if new_name == "line\nbreak":  # nearly the last step: most is done
             full = True
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real_rename(source, target, **options)
+        real_rename(name, source, new_name, target)
 
     def write(handle: int, data: Any) -> int:
         if full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real_write(handle, data)
 
-    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(transaction, "rename_new", rename_new)
     monkeypatch.setattr(os, "write", write)
     with pytest.raises(WorkspaceError, match="No space left"):
         apply(worked.changes, worked.run, tmp_path / "w")
