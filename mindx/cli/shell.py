@@ -43,6 +43,7 @@ Examples:
 \b
 `help` lists the commands; `exit` or Ctrl-D leaves; Ctrl-C stops the command that is running.
 What changed is kept as a run: `mindx changes show last`.
+Lines from a pipe: exit code 1 if one did not succeed; rm needs --autonomous.
 """
 
 
@@ -64,6 +65,7 @@ def command(
         run_store(),
         workspace=workspace,
         autonomous=autonomous,
+        person=typed,
         approver=approver_for(approve_from, stdin_is_free=typed),
         on_refused=lambda text: note(f"error: {text}"),
         on_step=_print_json if as_json or not typed else _print,

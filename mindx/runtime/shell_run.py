@@ -31,8 +31,10 @@ ReadLine = Callable[[CoderState], Awaitable["str | None"]]
 class ShellRun(Run):
     """One Run of typed lines. `read_line` is given the state and returns a line, or None at the end.
 
-    `on_refused` is told why a line is no call. The other arguments are Run's. Whoever types is the operator: then
-    `toggle_autonomous_mode` grants what destroys, if the policy leaves that to the operator.
+    `on_refused` is told why a line is no call. The other arguments are Run's. `person` True: a person types, who is
+    the operator: `toggle_autonomous_mode` grants what destroys, if the policy leaves that to the operator, and a step
+    that did not succeed was seen. False: the lines come from a pipe; they grant nothing that `autonomous` did not, and
+    the run has failed when a line did not succeed.
     """
 
     def __init__(
@@ -42,10 +44,14 @@ class ShellRun(Run):
         store: RunStore,
         *,
         on_refused: Callable[[str], None] | None = None,
+        person: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(policy, store, **options)
         self._read_line = read_line
+        self._person = person
+        self._no_grant = _no_grant(policy, person or bool(options.get("autonomous")))
+        self._refused = False
         self._on_refused = on_refused or (lambda text: None)
         self._actions: PlanActions | None = None
         self._running: asyncio.Task[Observation] | None = None
@@ -68,6 +74,7 @@ class ShellRun(Run):
             try:
                 params = {"tool_id": TOOL_ID, **parse_line(line)}
             except CallError as error:
+                self._refused = True
                 self._on_refused(error.message)
                 continue
             self._typed += 1
@@ -96,11 +103,21 @@ class ShellRun(Run):
 
     async def _walk(self) -> Outcome:
         def actions(session: Session) -> ShellRun:
-            tools = tools_for(self.policy.policy.limits, operator=True)
+            tools = tools_for(self.policy.policy.limits, operator=True, no_grant=self._no_grant)
             self._actions = PlanActions(tools, session.sandbox, autonomous=session.engine.autonomous)
             return self
 
         return await self._in_session(self, actions)
 
     def _outcome(self, statuses: Sequence[Status]) -> Outcome:
-        return Outcome.COMPLETED  # a person saw each failure and went on; leaving is the end
+        if self._person:
+            return Outcome.COMPLETED  # a person saw each failure and went on; leaving is the end
+        done = not self._refused and all(status is Status.SUCCESS for status in statuses)
+        return Outcome.COMPLETED if done else Outcome.FAILED
+
+
+def _no_grant(policy: LoadedPolicy, operator: bool) -> str:
+    """Return why a line may not switch autonomous mode, or nothing."""
+    if policy.policy.autonomous == "never":
+        return "the policy says `autonomous: never`"
+    return "" if operator else "only a person at a terminal, or --autonomous, grants autonomous mode; not piped text"

@@ -14,9 +14,12 @@ from mindx.tools.simple_coder_lower import CoderSettings
 from mindx.tools.vet import VettedPlan, vet
 
 
-def tools_for(limits: Limits, *, operator: bool = False) -> ToolRegistry:
-    """Return the tools, with the limits of the policy that they keep to; `operator` True where a person types."""
-    settings = CoderSettings(limits.command_timeout_s, limits.output_bytes, operator, limits.background)
+def tools_for(limits: Limits, *, operator: bool = False, no_grant: str = "") -> ToolRegistry:
+    """Return the tools, with the limits of the policy that they keep to.
+
+    `operator` True where lines are typed, not a plan's; `no_grant` says why they cannot switch autonomous mode.
+    """
+    settings = CoderSettings(limits.command_timeout_s, limits.output_bytes, operator, limits.background, no_grant)
     return ToolRegistry([SimpleCoder(settings)])
 
 

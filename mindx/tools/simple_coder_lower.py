@@ -39,6 +39,7 @@ class CoderSettings:
     """`timeout_s` and `max_output_bytes` are for a `run` that names none; None means no deadline.
 
     `operator` is True only where a person types the commands (`mindx shell`): then toggle_autonomous_mode works.
+    `no_grant` says, where a person types, why the toggle is refused all the same.
     `background` is the policy's `limits.background`; 0 refuses `start` and what asks about jobs.
     """
 
@@ -46,6 +47,7 @@ class CoderSettings:
     max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
     operator: bool = False
     background: int = 0
+    no_grant: str = ""
 
 
 def lower_call(call: args.Call, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
@@ -88,11 +90,13 @@ def _mkdir(call: args.Mkdir, state: CoderState, _: CoderSettings) -> Lowered[Cod
     return Lowered((MakeDir(path),) if path != WORKSPACE else (), state, ".path")  # the workspace is always there
 
 
-def _rm(call: args.Rm, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
+def _rm(call: args.Rm, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
     path = _path(call.path, state)
     if not state.autonomous:
-        message = "`rm` needs autonomous mode, which is off"
-        raise CallError([ParamFault(".command", message, AUTONOMOUS_HINT, "denied")])
+        message, hint = "`rm` needs autonomous mode, which is off", AUTONOMOUS_HINT
+        if settings.operator:  # the shell shows the message only
+            message, hint = f"{message}; {settings.no_grant or 'toggle_autonomous_mode switches it on'}", ""
+        raise CallError([ParamFault(".command", message, hint, "denied")])
     if path == WORKSPACE or f"{state.cwd}/".startswith(f"{path}/"):
         raise CallError([ParamFault(".path", f"{quoted(call.path)} is a directory; `rm` removes one file")])
     return Lowered((Remove(path),), state, ".path")
@@ -191,6 +195,8 @@ def _toggle(call: args.ToggleAutonomousMode, state: CoderState, settings: CoderS
     if not settings.operator:
         message = "autonomous mode is granted by the operator, never by a plan"
         raise CallError([ParamFault(".command", message, f"remove this step; {AUTONOMOUS_HINT}", "denied")])
+    if settings.no_grant:
+        raise CallError([ParamFault(".command", settings.no_grant, "", "denied")])
     return Lowered((), replace(state, autonomous=not state.autonomous))
 
 

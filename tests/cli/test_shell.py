@@ -49,11 +49,11 @@ def test_lines_of_standard_input(engine_mindx):
         "exit",
         "mkdir never",
     ]
-    done = engine_mindx("shell", stdin="\n".join(lines).encode())
-    assert done.code == 0, done.err
+    done = engine_mindx("shell", "--autonomous", stdin="\n".join(lines).encode())
+    assert done.code == 1, done.err
     found = documents(done.out)
     assert [item["status"] for item in found] == [
-        "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS", "FAILURE", "ERROR", "ERROR", "SUCCESS", "SUCCESS",
+        "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS", "FAILURE", "ERROR", "SUCCESS", "SUCCESS", "ERROR",
     ]  # fmt: skip
     assert found[3]["content"] == "hello world"
     assert (found[4]["return_code"], found[4]["stdout"]) == (0, "hello world")
@@ -61,6 +61,29 @@ def test_lines_of_standard_input(engine_mindx):
     result = engine_mindx("runs", "show", "last", "--json").json
     assert [change["path"] for change in result["changes"]] == ["app"]
     assert len(result["steps"]) == 10
+    assert result["outcome"] == "failed"
+
+
+def test_piped_lines_that_all_succeed_end_well_and_one_that_is_no_call_does_not(engine_mindx):
+    assert engine_mindx("shell", stdin=b"mkdir a\nls\n").code == 0
+    assert engine_mindx("shell", stdin=b"ls\nwrite 'open\n").code == 1
+
+
+def test_piped_text_does_not_grant_autonomous_mode(engine_mindx):
+    done = engine_mindx("shell", stdin=b"write x 1\ntoggle_autonomous_mode\nrm x\n")
+    assert done.code == 1
+    written, toggled, removed = documents(done.out)
+    assert written["status"] == "SUCCESS"
+    assert (toggled["status"], removed["status"]) == ("ERROR", "ERROR")
+    for denied in (toggled, removed):
+        assert "only a person at a terminal, or --autonomous" in denied["message"]
+
+
+def test_a_policy_that_says_never_refuses_the_toggle(engine_mindx):
+    (engine_mindx.folder / "never.yaml").write_text("version: 1\nautonomous: never\n")
+    done = engine_mindx("shell", "--policy", "never.yaml", "--autonomous", stdin=b"toggle_autonomous_mode\n")
+    assert done.code == 1
+    assert documents(done.out)[0]["message"].endswith("the policy says `autonomous: never`")
 
 
 def own_terminal():
@@ -106,6 +129,8 @@ def test_at_a_terminal(engine_mindx):
     terminal.expect(b". $")
     terminal.type("mkdir app\r")
     terminal.expect(b"created")
+    terminal.type("rm x\r")
+    terminal.expect(b"toggle_autonomous_mode switches it on")
     terminal.type("cd app\r")
     terminal.expect(b"./app $")
     terminal.type("dropped\x03")  # Ctrl-C at the prompt drops the line
