@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,12 +51,14 @@ class ProjectFile:
 def find_project_file(folder: Path) -> Path | None:
     """Return the mindx.yaml of `folder` or of the nearest folder above it; None when there is none.
 
-    The search ends at the root of a git repository, at the user's home and at a folder of another user.
+    The search ends at the root of a git repository, at the user's home, at a folder of another user, and at one like
+    /tmp above `folder`, in which anybody may put a file.
     """
     folder = folder.resolve()
     home, owner = Path.home().resolve(), folder.stat().st_uid
     for at in (folder, *folder.parents):
-        if at.stat().st_uid != owner:
+        found = at.stat()
+        if found.st_uid != owner or (found.st_mode & stat.S_IWOTH and at != folder):
             return None
         if os.path.lexists(at / NAME):
             return at / NAME

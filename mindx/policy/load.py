@@ -155,9 +155,17 @@ def _check_file(path: str, info: os.stat_result) -> None:
     # A private group of one user (gid = uid, as most distributions make them) is that user.
     if info.st_mode & 0o002 or (info.st_mode & 0o020 and info.st_gid != info.st_uid):
         raise _unsafe(path, "can be written by others", f"take that away: chmod go-w {path}")
-    user = os.geteuid()
-    if user != 0 and info.st_uid not in (0, user):
-        raise _unsafe(path, "belongs to another user", "copy it, and read the copy before you use it")
+    if info.st_uid not in _trusted_users():
+        raise _unsafe(path, "belongs to another user", "read it, and make it your own: chown, or a copy")
+
+
+def _trusted_users() -> set[int]:
+    """Return whose files count: root's, our own, and under sudo the caller's."""
+    users = {0, os.geteuid()}
+    caller = os.environ.get("SUDO_UID", "")
+    if os.geteuid() == 0 and caller.isdecimal():
+        users.add(int(caller))
+    return users
 
 
 def _unsafe(path: str, what: str, todo: str) -> InputError:

@@ -53,6 +53,15 @@ def test_the_file_is_found_upwards_and_not_beyond_the_repository(project):
     assert find_project_file(project.parent) == outside
 
 
+def test_the_search_ends_where_anybody_may_put_a_file(project):
+    (project / ".git").rmdir()
+    path = write(project, "exclude: ['*.log']\n")
+    project.chmod(0o1777)
+    assert find_project_file(project / "src" / "deep") is None
+    project.chmod(0o755)
+    assert find_project_file(project / "src" / "deep") == path
+
+
 def test_a_project_tightens_without_trust(project):
     assert effective_policy(None, None, project).policy.limits.memory_bytes == 1 << 30
     write(project, "policy: read-only\nexclude: ['*.log']\n")

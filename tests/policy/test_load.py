@@ -156,14 +156,33 @@ def test_a_file_that_others_can_write_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another group")
-def test_a_group_of_others_counts_as_others_and_a_private_group_does_not(tmp_path: Path) -> None:
+def test_a_group_of_others_counts_as_others_and_a_private_group_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path / "group.yaml", 0o660)
+    monkeypatch.setenv("SUDO_UID", "4711")
     os.chown(path, 4711, 4711)
     assert load_policy(path).name == "group"
     os.chown(path, 4711, 4712)
     with pytest.raises(InputError) as caught:
         load_policy(path)
     assert caught.value.code == "policy_unsafe_file"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_another_users_file_is_no_policy_for_root_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("version: 1\n")
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    os.chown(path, 4711, 4711)
+    for caller in (None, "", "x", "4712"):
+        if caller is not None:
+            monkeypatch.setenv("SUDO_UID", caller)
+        with pytest.raises(InputError, match="belongs to another user") as caught:
+            load_policy(path)
+        assert caught.value.code == "policy_unsafe_file"
+    monkeypatch.setenv("SUDO_UID", "4711")
+    assert load_policy(path).policy.version == 1
 
 
 def test_links_folders_and_pipes_are_refused(tmp_path: Path) -> None:
