@@ -192,16 +192,20 @@ class Search(Call):
     names: bool = Field(False, description="search names instead of lines")
 
 
+SHELL = ("bash", "-o", "pipefail", "-c")  # a pipe fails when any part of it does
+
+
 class ProgramCall(Call):
     """A call that names a program; not a command itself."""
 
     argv: tuple[Word, ...] | None = Field(None, description="the program's name and its arguments, as a list")
     cmdline: Cmdline | None = Field(None, description="the same as one line, split into words as a POSIX shell does")
+    shell: Cmdline | None = Field(None, description="a line for bash, with pipefail; each program in it is judged")
 
     @classmethod
     def signature(cls) -> str:
-        """Return it with the choice between `argv` and `cmdline`."""
-        return super().signature().replace("argv=null, cmdline=null", "argv | cmdline")
+        """Return it with the choice between the three forms."""
+        return super().signature().replace("argv=null, cmdline=null, shell=null", "argv | cmdline | shell")
 
     @model_validator(mode="before")
     @classmethod
@@ -212,9 +216,10 @@ class ProgramCall(Call):
 
     @model_validator(mode="after")
     def _names_one_program(self) -> ProgramCall:
-        if (self.argv is None) == (self.cmdline is None):
-            given = "both are there" if self.argv is not None else "neither is there"
-            raise refused(f"`{self.command}` takes exactly one of `argv` and `cmdline`; {given}")
+        given = [name for name in ("argv", "cmdline", "shell") if getattr(self, name) is not None]
+        if len(given) != 1:
+            there = f"{' and '.join(given)} are there" if given else "none is there"
+            raise refused(f"`{self.command}` takes exactly one of `argv`, `cmdline` and `shell`; {there}")
         try:
             words = self.words
         except WordsError as error:
@@ -236,16 +241,18 @@ class ProgramCall(Call):
     @property
     def words(self) -> tuple[str, ...]:
         """The program and its arguments. Raises WordsError before the model is validated."""
-        return self.argv if self.argv is not None else split_words(self.cmdline or "")
+        if self.argv is not None:
+            return self.argv
+        return (*SHELL, self.shell) if self.shell is not None else split_words(self.cmdline or "")
 
     @property
     def subject(self) -> str:
         """The JSON path of what was given."""
-        return ".argv" if self.argv is not None else ".cmdline"
+        return ".argv" if self.argv is not None else ".shell" if self.shell is not None else ".cmdline"
 
 
 class Run(ProgramCall):
-    """Run one program, without a shell, in the current directory; give either `argv` or `cmdline`."""
+    """Run one program in the current directory; a shell only where `shell` asks for one."""
 
     command: ClassVar[str] = "run"
     result_keys: ClassVar[str] = "return_code, exit_cause, stdout, stderr"

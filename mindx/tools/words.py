@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_SEPARATE = "give each program a step of its own, or `argv` with bash -c if the policy allows it"
+_SEPARATE = "give each program a step of its own, or the line as `shell` if the policy allows bash"
 _QUOTE = "put it in single quotes if the character itself is meant"
 _REFUSED = {
     "|": ("`|` feeds one program into another", _SEPARATE),

@@ -14,15 +14,17 @@ from typing import Any
 import pytest
 
 from mindx.core.action import ActionRequest, ActionRisk
-from mindx.core.command import Exec
+from mindx.core.command import Exec, ListDir, MakeDir, ReadFile, Remove, WriteFile
 from mindx.core.observation import Observation, Status
 from mindx.errors import EngineError, InputError
+from mindx.policy.load import LoadedPolicy, parse_policy
 from mindx.sandbox.fake import FakeSandbox
 from mindx.sandbox.image import DerivedImage
 from mindx.tools.executor import ToolExecutor
 from mindx.tools.mcp.config import MCPServerConfig, load_mcp_servers
 from mindx.tools.mcp.errors import MCPConnectionError
 from mindx.tools.mcp.toolset import MCPToolSet
+from mindx.tools.mcp.transport import ServerJudge, container
 from tests.tools.tool_kit import run_context
 
 SERVERS = Path(__file__).parent / "servers"
@@ -165,7 +167,7 @@ def test_a_server_that_is_none(command: tuple[str, ...], words: str) -> None:
 def test_a_server_runs_in_a_sandbox_unless_the_operator_says_host() -> None:
     ran: list[FakeSandbox] = []
 
-    def sandbox(config: MCPServerConfig) -> FakeSandbox:
+    def sandbox(config: MCPServerConfig, policy: LoadedPolicy) -> FakeSandbox:
         ran.append(FakeSandbox())
         return ran[-1]
 
@@ -180,8 +182,50 @@ def test_a_server_runs_in_a_sandbox_unless_the_operator_says_host() -> None:
     assert (command.argv[0], command.argv[4:]) == ("python3", (sys.executable, str(SERVERS / "counting.py")))
 
 
+def test_its_container_is_what_the_operators_policy_wants() -> None:
+    text = b"version: 1\nimage: base\nruntime: runsc\naccept_gaps: [swap]\nlimits: {pids: 77}\n"
+    policy = parse_policy(text, source="test")
+    made: list[Any] = []
+
+    def sandbox(config: MCPServerConfig, loaded: LoadedPolicy) -> Any:
+        made.append(container(config, loaded))
+        raise EngineError("engine_unreachable", "enough was seen")
+
+    for image in (None, "mine"):
+        config = MCPServerConfig("x", ("true",), image=image)
+        with pytest.raises(EngineError):
+            asyncio.run(MCPToolSet([config], policy, open_sandbox=sandbox).open())
+    settings = [one.settings for one in made]
+    assert [one.image for one in settings] == ["base", "mine"]
+    assert {(one.runtime, one.accept_gaps, one.limits.pids, one.policy_sha256) for one in settings} == {
+        ("runsc", ("swap",), 77, policy.sha256)
+    }
+
+
+def test_nothing_but_the_server_and_its_messages_gets_into_its_sandbox() -> None:
+    server, box = Exec(("python3", "-c", "x", "/workspace/b", "serve"), env={"A": "1"}, timeout_s=None), "/workspace/b"
+    judge = ServerJudge(server, box)
+    for command in (server, MakeDir(box), WriteFile(f"{box}/0", b"{}", 0o600), WriteFile(f"{box}/17", b"", 0o600)):
+        assert judge(command).allowed, command
+    others = [
+        Exec((*server.argv, "more"), env={"A": "1"}, timeout_s=None),
+        Exec(server.argv, env={"A": "2"}, timeout_s=None),
+        Exec(server.argv, env={"A": "1"}, timeout_s=None, stdin=b"x"),
+        Exec(("ls",)),
+        MakeDir("/workspace/c"),
+        WriteFile(f"{box}/x", b"", 0o600),
+        WriteFile(f"{box}/../0", b"", 0o600),
+        WriteFile(f"{box}/0", b"", 0o777),
+        WriteFile("/workspace/0", b"", 0o600),
+        ReadFile(f"{box}/0"),
+        ListDir(box),
+        Remove(f"{box}/0"),
+    ]
+    assert [command for command in others if judge(command).allowed] == []
+
+
 def test_a_sandbox_that_cannot_start_is_its_own_error() -> None:
-    def none(config: MCPServerConfig) -> Any:
+    def none(config: MCPServerConfig, policy: LoadedPolicy) -> Any:
         raise EngineError("engine_unreachable", "there is no engine")
 
     with pytest.raises(EngineError):

@@ -307,7 +307,7 @@ def test_help() -> None:
     async def work(tool: BoundTool[Any, CoderState], _: FakeSandbox) -> None:
         everything = (await tool.execute(command="help"))["content"]
         assert "write(path, content)" in everything
-        assert 'run(argv | cmdline, stdin="", timeout_seconds=null)' in everything
+        assert 'run(argv | cmdline | shell, stdin="", timeout_seconds=null)' in everything
         assert "  path: the file\n" in (await tool.execute(command="help", topic="write"))["content"]
 
     session(work)

@@ -76,7 +76,7 @@ def test_all_that_is_wrong_with_the_arguments_is_named_at_once() -> None:
 @pytest.mark.parametrize("params", [{}, {"argv": ["a"], "cmdline": "a"}])
 def test_run_takes_exactly_one_of_argv_and_cmdline(params: dict[str, Any]) -> None:
     (fault,) = faults(command="run", **params)
-    assert "exactly one of `argv` and `cmdline`" in fault.message
+    assert "exactly one of `argv`, `cmdline` and `shell`" in fault.message
 
 
 @pytest.mark.parametrize(
@@ -162,3 +162,9 @@ def test_any_params_give_a_call_or_faults(params: dict[str, Any]) -> None:
         call, reasons = None, [fault.message for fault in error.faults]
         assert all(reasons)
     assert isinstance(call, Call) or reasons
+
+
+def test_a_shell_line_is_bash_with_pipefail():
+    call = SimpleCoder().validate({"command": "run", "shell": "ls | wc -l"})
+    assert call.words == ("bash", "-o", "pipefail", "-c", "ls | wc -l")
+    assert call.subject == ".shell"

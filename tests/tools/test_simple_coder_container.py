@@ -134,3 +134,17 @@ def test_search_finds_lines_and_names(in_container: Callable[[Work], None]) -> N
         assert (len(many["items"]), many["truncated"]) == (1000, True)
 
     in_container(work)
+
+
+def test_a_shell_line_is_judged_program_by_program_and_a_broken_pipe_fails(
+    in_container: Callable[[Work], None],
+) -> None:
+    async def work(tool: BoundTool[Any, CoderState]) -> None:
+        do = tool.execute
+        assert (await do(command="run", shell="echo a b | wc -w"))["stdout"] == "2"
+        assert (await do(command="run", shell="false | cat"))["return_code"] == 1
+        denied = await do(command="run", shell="ls | pip list")
+        assert denied["status"] == "ERROR"
+        assert "pip is not allowed" in denied["message"]
+
+    in_container(work)

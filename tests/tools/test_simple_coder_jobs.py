@@ -193,7 +193,7 @@ def test_lowering_is_what_is_judged_and_names_the_job() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"command": "start"}, "`start` takes exactly one of `argv` and `cmdline`; neither is there"),
+        ({"command": "start"}, "`start` takes exactly one of `argv`, `cmdline` and `shell`; none is there"),
         ({"command": "start", "cmdline": "a | b"}, "`cmdline`:"),
         ({"command": "start", "argv": ["./a"]}, "is a path"),
         ({"command": "start", "argv": ["a"], "stdin": "x"}, "unknown parameter `stdin`"),

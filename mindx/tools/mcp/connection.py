@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 
 from mindx.errors import MindxError
+from mindx.policy.load import LoadedPolicy
 from mindx.tools.mcp.config import MCPServerConfig
 from mindx.tools.mcp.errors import MCPConnectionError, MCPToolCallError
 from mindx.tools.mcp.transport import OpenSandbox, host_streams, sandbox_streams
@@ -23,8 +24,9 @@ MAX_RESTARTS = 3
 class Connection:
     """One server. When it has ended, the next call starts it anew, MAX_RESTARTS times."""
 
-    def __init__(self, config: MCPServerConfig, open_sandbox: OpenSandbox) -> None:
+    def __init__(self, config: MCPServerConfig, policy: LoadedPolicy, open_sandbox: OpenSandbox) -> None:
         self.config = config
+        self._policy = policy
         self._open_sandbox = open_sandbox
         self._session: Any = None
         self._task: asyncio.Task[None] | None = None
@@ -118,7 +120,8 @@ class Connection:
         from mindx.tools.mcp.client import TrustingNothing
 
         on_host = self.config.run_on == "host"
-        streams = host_streams(self.config) if on_host else sandbox_streams(self.config, self._open_sandbox)
+        in_sandbox = sandbox_streams(self.config, self._policy, self._open_sandbox)
+        streams = host_streams(self.config) if on_host else in_sandbox
         read_stream, write_stream = await stack.enter_async_context(streams)
         session = await stack.enter_async_context(
             TrustingNothing(read_stream, write_stream, read_timeout_seconds=self.config.start_timeout_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +13,7 @@ from mindx.core.action import ActionRisk
 from mindx.core.observation import Status
 from mindx.core.output import plain_text
 from mindx.errors import InputError
+from mindx.policy.load import LoadedPolicy, load_policy
 from mindx.tools.base import BaseTool, ToolDefinition, ToolResult, ToolValidationError
 from mindx.tools.context import ToolContext
 from mindx.tools.mcp.config import MCPServerConfig
@@ -74,20 +76,28 @@ class MCPTool(BaseTool):
 class MCPToolSet:
     """Use it with `async with`, or `open()` and `close()` it: then it holds the tools of all its servers.
 
-    A server runs in a sandbox of its own (`open_sandbox` makes it), or on the host where its configuration says
-    `run_on: host`. `problems` says which tools were left out, and why.
+    A server runs in a sandbox of its own (`open_sandbox` makes it) with the image, limits, runtime and accepted gaps of
+    `policy` (a preset's name, a path, a LoadedPolicy; None: the preset `default`), or on the host where its
+    configuration says `run_on: host`. `problems` says which tools were left out, and why.
 
     Raises MCPConnectionError (mcp_missing: the package is not installed; mcp_unreachable), SandboxError, and InputError
-    when two servers have one name.
+    for a policy that is none and when two servers have one name.
     """
 
-    def __init__(self, servers: Iterable[MCPServerConfig], *, open_sandbox: OpenSandbox = container) -> None:
+    def __init__(
+        self,
+        servers: Iterable[MCPServerConfig],
+        policy: str | Path | LoadedPolicy | None = None,
+        *,
+        open_sandbox: OpenSandbox = container,
+    ) -> None:
         self.servers = tuple(servers)
         names = [server.name for server in self.servers]
         if len(set(names)) != len(names):
             raise InputError("mcp_config_invalid", "two servers have the same name")
         self.tools: tuple[MCPTool, ...] = ()
         self.problems: tuple[str, ...] = ()
+        self._policy = policy if isinstance(policy, LoadedPolicy) else load_policy(policy)
         self._open_sandbox = open_sandbox
         self._connections: list[Connection] = []
 
@@ -105,7 +115,7 @@ class MCPToolSet:
         problems: list[str] = []
         try:
             for config in self.servers:
-                connection = Connection(config, self._open_sandbox)
+                connection = Connection(config, self._policy, self._open_sandbox)
                 self._connections.append(connection)
                 await connection.open()
                 for found in sorted(await connection.tools(), key=lambda tool: str(tool.name)):

@@ -8,13 +8,16 @@ import os
 import posixpath
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import anyio
 
-from mindx.core.command import WORKSPACE, Exec, MakeDir, WriteFile
-from mindx.policy.load import load_policy
+from mindx.core.command import WORKSPACE, Command, Exec, MakeDir, WriteFile
+from mindx.core.verdict import Verdict
+from mindx.policy.load import LoadedPolicy
 from mindx.sandbox.base import Sandbox
+from mindx.sandbox.driver import Driver
 from mindx.tools.mcp.config import MCPServerConfig
 from mindx.tools.mcp.relay import INBOX, SCRIPT
 from mindx.workspace.copy_in import copy_in, plan_copy
@@ -24,18 +27,34 @@ MAX_LINE_BYTES = 8 * 1024 * 1024  # of one message of a server
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024  # of a server, in all; then it is started anew
 _QUEUE = 256
 
-OpenSandbox = Callable[[MCPServerConfig], Sandbox]
+OpenSandbox = Callable[[MCPServerConfig, LoadedPolicy], Sandbox]
 Streams = tuple[Any, Any]
 
 
-def container(config: MCPServerConfig) -> Sandbox:
-    """Return a container for one server, under the limits of the preset `default`; not started yet."""
+def container(config: MCPServerConfig, policy: LoadedPolicy) -> Sandbox:
+    """Return a container for one server as the operator's policy wants it; not started yet."""
     from mindx.sandbox.container import ContainerSettings
     from mindx.sandbox.docker import DockerSandbox  # costs a tenth of a second
 
-    loaded = load_policy()
-    image = config.image or loaded.policy.image
-    return DockerSandbox(ContainerSettings(loaded.policy.limits, image, loaded.sha256))
+    return DockerSandbox(ContainerSettings.of(policy, config.image))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerJudge:
+    """Admits what the relay of one server does, to the letter: its own program, its box, a numbered file in the box."""
+
+    server: Exec
+    box: str
+
+    def __call__(self, command: Command) -> Verdict:
+        """Return the Verdict."""
+        if command in (self.server, MakeDir(self.box)):
+            return Verdict("allow", "mcp", "it is the server of the operator's configuration")
+        if isinstance(command, WriteFile):
+            folder, name = posixpath.split(command.path)
+            if folder == self.box and name.isascii() and name.isdigit() and command.mode == 0o600:
+                return Verdict("allow", "mcp", "it is a message for the server")
+        return Verdict("deny", "mcp", "in the sandbox of an MCP server only the server runs")
 
 
 @asynccontextmanager
@@ -56,44 +75,46 @@ async def host_streams(config: MCPServerConfig) -> AsyncIterator[Streams]:
 
 
 @asynccontextmanager
-async def sandbox_streams(config: MCPServerConfig, open_sandbox: OpenSandbox) -> AsyncIterator[Streams]:
-    """Give the streams of a server in a sandbox of its own, which ends with them."""
-    async with open_sandbox(config) as sandbox:
+async def sandbox_streams(
+    config: MCPServerConfig, policy: LoadedPolicy, open_sandbox: OpenSandbox
+) -> AsyncIterator[Streams]:
+    """Give the streams of a server in a sandbox of its own, which ends with them. Nothing else gets into it."""
+    box = posixpath.join(WORKSPACE, INBOX)
+    server = Exec(
+        ("python3", "-c", SCRIPT, box, *config.command),
+        env=config.env,
+        timeout_s=None,
+        max_output_bytes=MAX_OUTPUT_BYTES,
+    )
+    async with Driver(open_sandbox(config, policy), ServerJudge(server, box)) as sandbox:
         if config.folder is not None:
-            limits = load_policy().policy.limits
+            limits = policy.policy.limits
             with await asyncio.to_thread(
                 plan_copy,
                 config.folder,
                 max_bytes=limits.workspace_bytes,
                 max_entries=limits.workspace_inodes,
-                patterns=load_policy().policy.workspace.patterns,
+                patterns=policy.policy.workspace.patterns,
             ) as plan:
                 await copy_in(sandbox, plan)
-        box = posixpath.join(WORKSPACE, INBOX)
         await sandbox.make_dir(MakeDir(box))
-        async with _relayed(sandbox, box, config) as streams:
+        async with _relayed(sandbox, box, server, config.name) as streams:
             yield streams
 
 
 @asynccontextmanager
-async def _relayed(sandbox: Sandbox, box: str, config: MCPServerConfig) -> AsyncIterator[Streams]:
+async def _relayed(sandbox: Sandbox, box: str, server: Exec, name: str) -> AsyncIterator[Streams]:
     to_session, read_stream = anyio.create_memory_object_stream[Any](_QUEUE)
     write_stream, from_session = anyio.create_memory_object_stream[Any](_QUEUE)
     lines = _Lines(to_session)
 
     async def run() -> None:
         """Run the server to its end; then the session sees its stream closed."""
-        command = Exec(
-            ("python3", "-c", SCRIPT, box, *config.command),
-            env=config.env,
-            timeout_s=None,
-            max_output_bytes=MAX_OUTPUT_BYTES,
-        )
         try:
-            ended = await sandbox.execute(command, lines.take)
-            _LOG.info("the MCP server %s ended: %s %s", config.name, ended.exit_cause.value, ended.exit_code)
+            ended = await sandbox.execute(server, lines.take)
+            _LOG.info("the MCP server %s ended: %s %s", name, ended.exit_cause.value, ended.exit_code)
         except OversizedError:
-            _LOG.warning("the MCP server %s sent a line that is too long, or too many at once", config.name)
+            _LOG.warning("the MCP server %s sent a line that is too long, or too many at once", name)
         finally:
             to_session.close()
 
