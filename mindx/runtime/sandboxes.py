@@ -27,5 +27,4 @@ def container_settings(loaded: LoadedPolicy) -> ContainerSettings:
     """Return what the policy asks of one container."""
     from mindx.sandbox.container import ContainerSettings
 
-    policy = loaded.policy
-    return ContainerSettings(policy.limits, policy.image, loaded.sha256, policy.runtime, policy.accept_gaps)
+    return ContainerSettings.of(loaded)

@@ -12,6 +12,7 @@ from typing import Any
 
 from mindx.errors import SandboxError
 from mindx.guest.identity import SLOTS
+from mindx.policy.load import LoadedPolicy
 from mindx.policy.model import Limits
 from mindx.sandbox import seccomp
 from mindx.sandbox.owner import Owner
@@ -71,6 +72,12 @@ class ContainerSettings:
     policy_sha256: str = ""
     runtime: str | None = None
     accept_gaps: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, loaded: LoadedPolicy, image: str | None = None) -> ContainerSettings:
+        """Return what the policy asks of one container; `image` takes the place of the policy's."""
+        policy = loaded.policy
+        return cls(policy.limits, image or policy.image, loaded.sha256, policy.runtime, policy.accept_gaps)
 
 
 @dataclass(frozen=True, slots=True)
