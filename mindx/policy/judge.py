@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from mindx.policy.wrappers import Inner, inner, reads_input
 
 MAX_DEPTH = 8
 MAX_STEPS = 300
+MAX_PATHS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class _Walk:
     folders: list[str]
     stdin: bytes = b""
     steps: list[Step] = field(default_factory=list)
+    looked_at: int = 0
 
     def deny(self, argv: Argv, rule: str, reason: str, via: str) -> None:
         where = f"in {via}: " if via else ""
@@ -148,15 +151,25 @@ class Judge:
     def _protected(self, argv: Argv, risk: Risk, walk: _Walk, via: str) -> None:
         if risk is Risk.READ_ONLY:
             return
+        if not self._policy.workspace.protected:
+            return
         for word in argv[1:]:
-            if any(self._protects(word, folder) for folder in walk.folders):
-                walk.deny(argv, "workspace.protected", f"{word[:80]!a} is protected: a plan may not change it", via)
+            found = _paths_in(word)
+            walk.looked_at += len(found)
+            if walk.looked_at > MAX_PATHS:
+                walk.deny(argv, "limits", "too many words that may be protected paths to be judged", via)
+                return
+            named = next((p for p in found if any(self._protects(p, folder) for folder in walk.folders)), None)
+            if named is not None:
+                walk.deny(argv, "workspace.protected", f"{named[:80]!a} is protected: a plan may not change it", via)
 
     def _protects(self, word: str, folder: str) -> bool:
         try:
-            return self._policy.workspace.protects(paths.resolve(word, folder))
+            path = paths.resolve(word, folder)
         except paths.PathRefused:
             return False
+        rules = self._policy.workspace
+        return rules.protects(path) or rules.protects(f"{path}/")  # the word may mean a folder
 
     def _file_problem(self, target: str, folders: list[str]) -> str | None:
         """Return why a line may not write this file, or None."""
@@ -169,6 +182,21 @@ class Judge:
         if any(self._policy.workspace.protects(path) for path in found):
             return f"{target[:80]!a} is protected: a plan may not change it"
         return None
+
+
+def _paths_in(word: str) -> list[str]:
+    """Return the paths that a word may name: itself, what follows a `=`, and what may be attached to an option.
+
+    Which letters of `-uoMakefile` are options is the program's own business: every end of the word counts, if only
+    letters and digits are before it. An end that is too long for a path is none.
+    """
+    tail = word[-paths.MAX_PATH_BYTES :]
+    found = [word, *(tail[at + 1 :] for at, char in enumerate(tail) if char == "=")]
+    if word.startswith("-") and not word.startswith("--"):
+        letters = re.match(r"-[A-Za-z0-9]*", word)
+        end = letters.end() if letters else 1
+        found += [word[at:] for at in range(max(2, len(word) - paths.MAX_PATH_BYTES), min(end + 1, len(word)))]
+    return found
 
 
 def _program_problem(program: str) -> str | None:
