@@ -1,0 +1,69 @@
+"""`mindx chat` and `agent` with a person at the terminal: approvals and questions in place, Ctrl-C, Ctrl-D."""
+
+import json
+import time
+
+import pytest
+
+from tests.cli.test_shell import Terminal
+
+ECHO = {"calls": [{"name": "exec_command", "arguments": {"command": ["echo", "pushed"]}}]}
+POLICY = "version: 1\ncommands: [{allow: sleep}, {ask: echo, reason: it speaks}]\n"
+ASK = {"calls": [{"name": "mindx_ask_user", "arguments": {"question": "Which \u001b[2Jcolour?"}}]}
+SLEEP = {"calls": [{"name": "exec_command", "arguments": {"command": ["sleep", "200"], "timeout_seconds": 300}}]}
+
+
+def write(mindx, *turns):
+    (mindx.folder / "turns.jsonl").write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
+    return "turns.jsonl"
+
+
+@pytest.mark.timeout(110)
+def test_a_conversation_at_a_terminal(engine_mindx):
+    (engine_mindx.folder / "asks.yaml").write_text(POLICY)
+    turns = write(engine_mindx, ECHO, "I will not.", ECHO, "I did.", ASK, "Blue it is.", SLEEP, "Bye.")
+    terminal = Terminal(engine_mindx, "chat", "--policy", "asks.yaml", "--script", turns)
+    terminal.expect(b">")
+    terminal.type("push it\r")
+    terminal.expect(b"wants to use exec_command")
+    terminal.expect(b"Do it?")
+    terminal.type("n\r")
+    terminal.expect(b"DENIED")
+    terminal.expect(b"I will not.")
+    terminal.expect(b">")
+    terminal.type("do\r")
+    terminal.expect(b"Do it?")
+    terminal.type("y\r")
+    terminal.expect(b"SUCCESS")
+    terminal.expect(b"I did.")
+    terminal.expect(b">")
+    terminal.type("paint\r")
+    terminal.expect(b"Which \\x1b[2Jcolour?")
+    terminal.expect(b"answer:")
+    terminal.type("blue\r")
+    terminal.expect(b"Blue it is.")
+    terminal.expect(b">")
+    terminal.type("wait\r")
+    trace = next((engine_mindx.state / "runs").iterdir()) / "trace.jsonl"
+    deadline = time.monotonic() + 40
+    while trace.read_bytes().count(b'"action_started"') < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    terminal.type("\x03")
+    terminal.expect(b"stopped")
+    terminal.expect(b">")
+    terminal.type("bye\r")
+    terminal.expect(b"Bye.")
+    terminal.expect(b">")
+    terminal.type("\x04")
+    assert terminal.close() == 0
+
+
+@pytest.mark.timeout(110)
+def test_a_goal_at_a_terminal(mindx):
+    terminal = Terminal(mindx, "agent", "paint it", "--script", write(mindx, ASK, "No colour then."))
+    terminal.expect(b"colour?")
+    terminal.expect(b"answer:")
+    terminal.type("\x04")
+    terminal.expect(b"No colour then.")
+    assert terminal.close() == 0
