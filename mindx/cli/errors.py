@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -51,7 +51,15 @@ def guarded(function: Callable[[], Any], arguments: Sequence[str] = ()) -> int:
 
 def say(message: str) -> None:
     """Print one message of mindx itself on stderr, harmless whatever it quotes."""
-    click.echo(f"mindx: {escape(message)}", err=True)
+    tell(f"mindx: {escape(message)}")
+
+
+def tell(text: str, *, nl: bool = True) -> None:
+    """Print on stderr; when its reader has gone, or its disk is full, the words are lost and the work goes on."""
+    try:
+        click.echo(text, err=True, nl=nl)
+    except (OSError, ValueError):
+        _drop(sys.stderr)
 
 
 def exit_code(error: MindxError, verb: str | None = None) -> int:
@@ -90,6 +98,9 @@ def _called(function: Callable[[], Any], arguments: Sequence[str]) -> int:
     except OSError as error:
         if error.filename is not None:
             return _bug(error, verb)  # whoever opens a file says so itself
+        if isinstance(error, FileNotFoundError) and _is_lost():
+            say("the current folder has been deleted; go to another one (cd) and try again")
+            return EXEC_FAILED if verb == "exec" else 2
         return _output_failed(error, 0, verb)
     except SystemExit as end:
         code = end.code
@@ -119,9 +130,18 @@ def _flushed(code: int, verb: str | None = None) -> int:
 
 def _output_failed(error: Exception, code: int, verb: str | None) -> int:
     """The disk behind standard output is full, or its device refuses."""
-    _drop_stdout()
+    _drop(sys.stdout)
     say(f"standard output cannot be written: {getattr(error, 'strerror', None) or error}")
     return code or (EXEC_FAILED if verb == "exec" else 1)
+
+
+def _is_lost() -> bool:
+    """Return True when the current folder is no more."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _usage(error: click.UsageError) -> int:
@@ -133,14 +153,14 @@ def _usage(error: click.UsageError) -> int:
 
 def _pipe_broke() -> int:
     """Whoever read our output has gone (`| head`): end as a program that SIGPIPE ends, without a word."""
-    _drop_stdout()
+    _drop(sys.stdout)
     return BROKEN_PIPE
 
 
-def _drop_stdout() -> None:
+def _drop(stream: TextIO) -> None:
     # What is still buffered would raise once more when the interpreter ends.
     with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _bug(error: Exception, verb: str | None) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mindx.cli.errors import tell
 from mindx.cli.escape import escape, escape_line
 from mindx.core.fault import Fault
 from mindx.core.observation import Observation, Status
@@ -48,7 +49,7 @@ def styled(text: str, colour: str | None, stream: Any, *, bold: bool = False) ->
 
 def note(text: str) -> None:
     """Print one line of prose on stderr."""
-    click.echo(escape(text), err=True)
+    tell(escape(text))
 
 
 def print_json(text: str) -> None:
@@ -74,14 +75,14 @@ class StepPrinter:
             if self._live:
                 # What is longer than a line could not be taken back.
                 shown = label[: max(shutil.get_terminal_size().columns - 5, 10)]
-                click.echo(styled(f"{shown} ...", "bright_black", sys.stderr), err=True, nl=False)
+                tell(styled(f"{shown} ...", "bright_black", sys.stderr), nl=False)
             return
         if self._live:
-            click.echo("\r\x1b[2K", err=True, nl=False)
+            tell("\r\x1b[2K", nl=False)
         status = styled(observation.status.value, _COLOURS[observation.status], sys.stderr)
-        click.echo(f"{label}  {status}{duration(observation.duration_s)}", err=True)
+        tell(f"{label}  {status}{duration(observation.duration_s)}")
         for line in detail_lines(observation, self._max_lines):
-            click.echo(f"    {line}", err=True)
+            tell(f"    {line}")
 
 
 def action_label(action: Action) -> str:
@@ -164,7 +165,7 @@ def print_summary(result: RunResult) -> None:
         for change, line in zip(result.changes, change_lines(result.changes), strict=True):
             colour = {"added": "green", "deleted": "red"}.get(change.kind, "yellow")
             click.echo(f"  {styled(line, colour, sys.stdout)}")
-    elif result.outcome not in (Outcome.INVALID, Outcome.DENIED):
+    elif result.outcome not in (Outcome.INVALID, Outcome.DENIED, Outcome.ERROR):
         click.echo("Changes: none")
     if result.accepted_gaps:
         names = ", ".join(map(escape_line, result.accepted_gaps))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mindx.cli.approve import approver_for
-from mindx.cli.errors import INTERRUPTED, say, write_report
+from mindx.cli.errors import INTERRUPTED, say, tell, write_report
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import (
     approve_option,
@@ -92,7 +92,7 @@ def command(
     def on_vetted(vetted: VettedPlan) -> None:
         nonlocal printer
         for line in fault_lines(vetted.faults, "<stdin>" if plan == "-" else plan):
-            click.echo(line, err=True)
+            tell(line)
         printer = None if quiet else StepPrinter(len(vetted.steps), verbose=verbose)
 
     run = PlanRun(
@@ -128,7 +128,12 @@ def command(
         return _apply(run, workspace)
     if review and run.result.changes:
         from mindx.cli.changes import review as go_through
+        from mindx.cli.changes_review import at_terminal
 
+        if not at_terminal():
+            run_id = run.folder.run_id
+            note(f"--review needs a terminal to ask at; `mindx changes apply {run_id}` takes the changes later")
+            return run.result.outcome.exit_code
         return go_through(run.folder.path) or run.result.outcome.exit_code
     if run.result.changes and not as_json and not quiet:
         note(f"nothing is written to your files; `mindx changes show {run.folder.run_id}` shows what there is to apply")

@@ -22,7 +22,7 @@ from mindx.core.plan import Action
 from mindx.core.protocols import ActionExecutor, Reasoner
 from mindx.core.run import Outcome, PolicyRecord, RunResult, StepRecord, TraceHead, outcome_of
 from mindx.core.run_config import RunConfig
-from mindx.errors import DeniedError, InputError, MindxError, StateError
+from mindx.errors import DeniedError, InputError, MindxError, SandboxError, StateError
 from mindx.policy.approval import Approver
 from mindx.policy.load import LoadedPolicy
 from mindx.runtime.asking import NotedExecutor
@@ -118,6 +118,9 @@ class Run(ABC):
         except MindxError as error:
             self._error = error
             outcome = outcome_of_error(error)
+        except Exception as error:
+            self._error = SandboxError("run_broke", f"a mistake in mindx itself ended the run: {type(error).__name__}")
+            raise
         finally:
             self._finish(outcome)
         assert self.result is not None

@@ -87,7 +87,14 @@ def _connect_named(host: str, environ: Mapping[str, str]) -> docker.DockerClient
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, doing) from error
     base_url = settings.pop("base_url", None) or host
-    return _open(base_url, doing, settings)
+    try:
+        return _open(base_url, doing, settings)
+    except EngineError as error:
+        if _START not in error.message:
+            raise
+        # `mindx setup` starts the engine of the default socket, which would not be asked.
+        text = error.message.replace(_START, f"DOCKER_HOST names {host}; unset it or start that engine.")
+        raise EngineError(error.code, text, recoverable=error.recoverable) from error
 
 
 def _open(base_url: str, doing: str, settings: Mapping[str, object]) -> docker.DockerClient:

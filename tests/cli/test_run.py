@@ -8,6 +8,7 @@ import resource
 import select
 import signal
 import subprocess
+import sys
 import time
 
 import docker
@@ -282,3 +283,47 @@ def test_quiet_and_verbose(engine_mindx):
     assert "line 25" in verbose.err
     assert "lines more" not in verbose.err
     assert engine_mindx("run", plan, "-q", "-v").code == 2
+
+
+def test_a_gone_reader_of_standard_error_does_not_stop_a_run(engine_mindx):
+    plan = engine_mindx.plan([tool("run", argv=["echo", str(number)]) for number in range(3)])
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = engine_mindx("run", plan, stderr=writing)
+    os.close(writing)
+    assert done.code == 0
+    assert "completed (3 SUCCESS)" in done.out
+
+
+def test_a_review_without_a_terminal_says_how_to_do_it_later(engine_mindx):
+    plan = engine_mindx.plan([tool("write", path="a.txt", content="x")])
+    done = engine_mindx("run", plan, "--workspace", ".", "--review")
+    assert done.code == 0, done.err
+    assert "--review needs a terminal" in done.err
+    (folder,) = RunStore(engine_mindx.state / "runs").runs()
+    assert f"mindx changes apply {folder.run_id}" in done.err
+    assert not (engine_mindx.folder / "a.txt").exists()
+
+
+def test_an_engine_that_docker_host_names_is_not_ours_to_set_up(mindx):
+    plan = mindx.plan([tool("ls", path=".")])
+    done = mindx("run", plan, env={"DOCKER_HOST": "unix:///nonexistent"})
+    assert done.code == 4
+    assert "DOCKER_HOST names unix:///nonexistent; unset it or start that engine" in done.err
+    assert "mindx setup" not in done.err
+    assert "Changes" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["exec", "--workspace", ".", "--", "ls"], 125), (["check", "-", "--workspace", "."], 2)]
+)
+def test_a_deleted_current_folder_is_the_cause_that_is_named(mindx, arguments, code):
+    gone = mindx.folder / "gone"
+    gone.mkdir()
+    words = [sys.executable, "-m", "mindx.cli.main", *arguments]
+    script = 'cd gone && rmdir ../gone && exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *words], cwd=mindx.folder, env=mindx.env, input=b"[]", capture_output=True
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stderr == b"mindx: the current folder has been deleted; go to another one (cd) and try again\n"

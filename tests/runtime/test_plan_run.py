@@ -227,3 +227,16 @@ def test_a_trace_that_cannot_be_written_is_an_error(runs):
         asyncio.run(run.run())
     assert run.result.outcome is Outcome.ERROR
     assert runs.opened == []
+
+
+def test_an_outcome_error_always_carries_its_reason(runs):
+    def on_step(action, observation):
+        raise ValueError("a listener that breaks")
+
+    with pytest.raises(ValueError, match="a listener that breaks"):
+        runs.run([tool("run", argv=["true"])], on_step=on_step)
+    (folder,) = runs.store.runs()
+    document = folder.read_result()
+    assert document["outcome"] == "error"
+    assert document["error"]["code"] == "run_broke"
+    assert "ValueError" in document["error"]["message"]
