@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import read_policy_file
 
 Choice = Literal["once", "session", "deny"]
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 NOBODY = "nobody can be asked here; run at a terminal, or give answers with --approve-from FILE"
 
 
@@ -77,19 +79,23 @@ class NobodyToAsk:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The approver of `--approve-from FILE`: exact commands with their answers; any other is denied.
+    """The approver of `--approve-from FILE`: exact commands with their answers, by argv, cwd and digest ("": none).
 
-    Input decides what a command does and no file of answers shows it, so a command with input has no answer there.
+    Any other command is denied. Input, variables, another executable and a file's content decide what a command does
+    too, and words do not show them: such a command has an answer only when that names its digest.
     """
 
-    answers: Mapping[tuple[tuple[str, ...], str], Approval]
+    answers: Mapping[tuple[tuple[str, ...], str, str], Approval]
     source: str = "the file"
 
     async def ask(self, request: ApprovalRequest) -> Approval:
         """Return the file's answer."""
-        if isinstance(request.command, Exec) and request.command.stdin:
-            return Approval("deny", f"{self.source} answers for commands without input only")
-        found = self.answers.get((request.argv, request.cwd))
+        found = self.answers.get((request.argv, request.cwd, request.digest))
+        hidden = _beyond_words(request.command)
+        if found is None and hidden:
+            text = f"{self.source} answers for a command with {hidden} only by its digest: sha256: {request.digest}"
+            return Approval("deny", text)
+        found = found or self.answers.get((request.argv, request.cwd, ""))
         return found or Approval("deny", f"{self.source} has no answer for this command")
 
 
@@ -141,6 +147,14 @@ def argv_of(command: Command) -> tuple[str, ...]:
     return (type(command).__name__, command.path)
 
 
+def _beyond_words(command: Command) -> str:
+    """Return what decides a command besides its words and its directory, or ""."""
+    if not isinstance(command, Exec):
+        return "content" if getattr(command, "data", None) is not None else ""
+    parts = {"input": command.stdin, "variables": command.env, "an executable of its own": command.executable}
+    return ", ".join(name for name, value in parts.items() if value)
+
+
 def command_digest(command: Command) -> str:
     """Return the SHA-256 of everything that decides what a Command does."""
     parts: dict[str, Any] = {"kind": type(command).__name__, "argv": argv_of(command)}
@@ -157,7 +171,8 @@ def answers_from(path: Path) -> Answers:
     """Return the approver of a file of answers.
 
     The file is YAML: a list of `{command: "git push", answer: once|session|deny, cwd: /workspace, feedback: ...}`;
-    `argv: [git, push]` may stand for `command`. It must be a file that nobody else can write. Raises InputError, code
+    `argv: [git, push]` may stand for `command`; `sha256:` is the command's digest, which a denial names where it is
+    needed. It must be a file that nobody else can write. Raises InputError, code
     answers_invalid.
     """
     source = str(path)
@@ -167,7 +182,7 @@ def answers_from(path: Path) -> Answers:
         raise _invalid(source, first.line, first.message)
     if not isinstance(document.value, list):
         raise _invalid(source, 1, "write a list, each item with command and answer")
-    answers: dict[tuple[tuple[str, ...], str], Approval] = {}
+    answers: dict[tuple[tuple[str, ...], str, str], Approval] = {}
     for index, item in enumerate(document.value):
         line = document.places.get((index,), (None,))[0]
         key, answer = _answer(item, source, line)
@@ -177,9 +192,9 @@ def answers_from(path: Path) -> Answers:
     return Answers(answers, source)
 
 
-def _answer(item: Any, source: str, line: int | None) -> tuple[tuple[tuple[str, ...], str], Approval]:
-    if not isinstance(item, dict) or set(item) - {"command", "argv", "answer", "cwd", "feedback"}:
-        raise _invalid(source, line, "the keys of an answer are command or argv, answer, cwd and feedback")
+def _answer(item: Any, source: str, line: int | None) -> tuple[tuple[tuple[str, ...], str, str], Approval]:
+    if not isinstance(item, dict) or set(item) - {"command", "argv", "answer", "cwd", "sha256", "feedback"}:
+        raise _invalid(source, line, "the keys of an answer are command or argv, answer, cwd, sha256 and feedback")
     if item.get("answer") not in ("once", "session", "deny"):
         raise _invalid(source, line, "answer must be once, session or deny")
     argv = item.get("argv")
@@ -193,7 +208,10 @@ def _answer(item: Any, source: str, line: int | None) -> tuple[tuple[tuple[str, 
     cwd, feedback = item.get("cwd") or WORKSPACE, item.get("feedback") or ""
     if not isinstance(cwd, str) or not isinstance(feedback, str):
         raise _invalid(source, line, "cwd and feedback are plain text")
-    return (tuple(argv), cwd), Approval(item["answer"], feedback)
+    digest = item.get("sha256", "")
+    if "sha256" in item and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        raise _invalid(source, line, "sha256 is the command's digest: 64 digits and letters a to f, in quotes")
+    return (tuple(argv), cwd, digest), Approval(item["answer"], feedback)
 
 
 def _invalid(source: str, line: int | None, message: str) -> InputError:

@@ -1,4 +1,5 @@
 import asyncio
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from mindx.policy.approval import (
     ApprovalRequest,
     Approvals,
     answers_from,
+    argv_of,
     command_digest,
 )
 from mindx.policy.engine import PolicyEngine
@@ -137,7 +139,29 @@ def test_a_file_of_answers(tmp_path: Path) -> None:
     assert decide(one, Exec(("git", "push", "a b")))[0].reason == "ask me first"
     assert decide(one, Exec(("git", "push", "x"), cwd="/workspace/a"))[0].allowed
     assert "no answer" in decide(one, Exec(("git", "push", "x")))[0].reason
-    assert "without input" in decide(one, replace(PUSH, stdin=b"x"))[0].reason
+    assert "with input" in decide(one, replace(PUSH, stdin=b"x"))[0].reason
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        replace(PUSH, stdin=b"x"),
+        replace(PUSH, env={"A": "b"}),
+        replace(PUSH, executable="/workspace/bin/git"),
+        WriteFile("/workspace/a", b"x"),
+    ],
+)
+def test_what_words_do_not_show_is_answered_by_digest_only(tmp_path: Path, command: Command) -> None:
+    def ask(text: str) -> Approval:
+        request = ApprovalRequest(command, command_digest(command), "write", "r", "why")
+        return asyncio.run(answers_from(answers(tmp_path, text)).ask(request))
+
+    words = f"argv: {json.dumps(argv_of(command))}, answer: once"
+    plain = ask(f"- {{{words}}}\n")
+    assert plain.choice == "deny"
+    assert f"sha256: {command_digest(command)}" in plain.feedback
+    assert ask(f"- {{{words}, sha256: '{'0' * 64}'}}\n").choice == "deny"
+    assert ask(f"- {{{words}, sha256: '{command_digest(command)}'}}\n").choice == "once"
 
 
 @pytest.mark.parametrize(
@@ -148,6 +172,8 @@ def test_a_file_of_answers(tmp_path: Path) -> None:
         "- {command: git push, answer: yes}\n",
         "- {command: git push, answer: once, for: ever}\n",
         "- {answer: once}\n",
+        "- {command: git push, answer: once, sha256: ''}\n",
+        "- {command: git push, answer: once, sha256: abc}\n",
         "- {argv: [], answer: once}\n",
         "- {argv: [[a]], answer: once}\n",
         '- {command: "git \'push", answer: once}\n',
