@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
 import click
 
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.render import note, print_json
+from mindx.cli.render import action_label, note, print_json
 from mindx.cli.runs_output import prune_runs, show_output
 from mindx.cli.store import run_store
+from mindx.core.plan import Action, parse_plan
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
+from mindx.trace.read import read
 from mindx.trace.run_folder import RunFolder
 
 
@@ -60,7 +63,7 @@ def show_run(run: str, as_json: bool) -> None:
     if as_json:
         print_json(render_json(document))
     else:
-        _print_run(document)
+        _print_run(document, _labels(folder))
 
 
 command.add_command(show_output)
@@ -113,13 +116,28 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     Console(width=width, highlight=False, soft_wrap=False).print(table)
 
 
-def _print_run(document: dict[str, Any]) -> None:
+def _labels(folder: RunFolder) -> dict[str, str]:
+    """Return what each Action does, by its id, in the words of the live display; from the trace, else the plan."""
+    found: dict[str, str] = {}
+    with suppress(InputError):
+        for event in read(folder.trace_path):
+            params = event.data.get("params")
+            if event.kind == "action_started" and isinstance(params, dict):
+                action = Action(str(event.data.get("action_id")), str(event.data.get("type")), params, 0)
+                found[action.action_id] = action_label(action)
+    with suppress(OSError):
+        for action in parse_plan(folder.plan_path.read_bytes()).actions:
+            found.setdefault(action.action_id, action_label(action))
+    return found
+
+
+def _print_run(document: dict[str, Any], labels: dict[str, str]) -> None:
     policy = document.get("policy") or {}
     click.echo(escape_line(f"Run {document.get('run_id')}: {document.get('outcome')}, policy {policy.get('name')}"))
     for fault in document.get("faults") or ():
         click.echo(escape_line(f"  {fault.get('kind')}: {fault.get('path')}: {fault.get('message')}"))
     for step in document.get("steps") or ():
-        name = step.get("command") or step.get("type")
+        name = labels.get(str(step.get("action_id"))) or step.get("command") or step.get("type")
         click.echo(
             escape_line(f"  [{step.get('index', 0) + 1}] {name}  {step.get('status')}  {step.get('message', '')}")
         )

@@ -327,3 +327,28 @@ def test_a_deleted_current_folder_is_the_cause_that_is_named(mindx, arguments, c
     )
     assert done.returncode == code, done.stderr
     assert done.stderr == b"mindx: the current folder has been deleted; go to another one (cd) and try again\n"
+
+
+def test_check_lists_the_steps_whose_form_is_wrong_too(mindx):
+    plan = mindx.plan([tool("ls", path="."), {"type": "NO_SUCH", "params": {}}, {"type": "THINK"}, 7, tool("pwdd")])
+    done = mindx("check", plan)
+    assert done.code == 2
+    lines = [line for line in done.out.splitlines() if line.startswith("[")]
+    assert [line.split("]")[0] for line in lines] == ["[1/5", "[2/5", "[3/5", "[4/5", "[5/5"]
+    assert "[1/5] ls .  ok" in lines[0]
+    assert all("invalid: " in line for line in lines[1:])
+    steps = mindx("check", plan, "--json").json["steps"]
+    assert [(step["index"], step["verdict"]) for step in steps] == [(0, "ok"), *((at, "invalid") for at in range(1, 5))]
+
+
+def test_check_takes_no_step_for_sound_beyond_the_faults_that_are_listed(mindx):
+    steps = mindx("check", mindx.plan([{"type": "NO_SUCH"}] * 500), "--json").json["steps"]
+    assert len(steps) == 500
+    assert {step["verdict"] for step in steps} == {"invalid"}
+
+
+def test_a_past_run_shows_the_command_lines(engine_mindx):
+    engine_mindx("run", engine_mindx.plan([tool("run", argv=["echo", "hi"]), tool("run", argv=["false", "x"])]))
+    shown = engine_mindx("runs", "show", "last").out
+    assert "[1] run echo hi  SUCCESS" in shown
+    assert "[2] run false x  FAILURE" in shown
