@@ -26,7 +26,7 @@ from mindx.sandbox.channel import Answer, Channel
 from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
 from mindx.sandbox.deadline import HostDeadline
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error
-from mindx.sandbox.events import EngineEvent, current_events
+from mindx.sandbox.events import LOST, EngineEvent, current_events
 from mindx.sandbox.execution import Execution
 from mindx.sandbox.file_requests import FileRequests
 from mindx.sandbox.image import DerivedImage, ensure_derived
@@ -92,6 +92,8 @@ class DockerSandbox(FileRequests):
         sock = await self._in_thread("attach to the container", self._attach)
         self._channel = await Channel.open(sock)
         self._channel.obituary = self._life.obituary
+        if self._life.unheard:
+            self._lose_events(self._channel)
         self._watch_removal()
         await self._in_thread("start the container", lambda client: client.api.start(self.container_id))
         inspected = await self._in_thread("inspect the container", self._inspect)
@@ -330,7 +332,9 @@ class DockerSandbox(FileRequests):
         channel = self._channel
         if channel is None or channel.error is not None or channel.closing:
             return
-        if event.foreign or self._life.attaches > 1:
+        if event.action == LOST:
+            self._lose_events(channel)
+        elif event.foreign or self._life.attaches > 1:
             channel.lose(
                 "foreign_access",
                 f"Somebody else used the engine on this container ({event.action[:100]}). Nothing it says is trusted.",
@@ -345,6 +349,13 @@ class DockerSandbox(FileRequests):
             self._background.resume()
             if self._deadline is not None:
                 self._deadline.resume()
+
+    def _lose_events(self, channel: Channel) -> None:
+        channel.lose(
+            LOST,
+            "The engine's event stream broke off and cannot be had again: who else uses the engine on this container "
+            "would not be noticed any more.",
+        )
 
     def _open_channel(self) -> Channel:
         if self._closed:

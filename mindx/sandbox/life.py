@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from mindx.sandbox.events import EngineEvent, Listener
+from mindx.sandbox.events import LOST, EngineEvent, Listener
 
 OBITUARY_WITHIN_S = 1.0  # the stream's end is often there before the event that explains it
 OOM_NS = 2_000_000_000  # an oom this close to a 137 was the end of PID 1
@@ -18,11 +18,15 @@ ENDS = {
 
 
 class Life:
-    """One container's events. `attaches` counts who attached, us included; `paused_ns` is how long it stood still."""
+    """One container's events. `attaches` counts who attached, us included; `paused_ns` is how long it stood still.
+
+    `unheard` is True when the events cannot be followed any more.
+    """
 
     def __init__(self) -> None:
         self.attaches = 0
         self.paused_ns = 0
+        self.unheard = False
         self.exit_code = ""
         self._paused_at_ns = 0
         self._oom_ns = 0
@@ -46,6 +50,8 @@ class Life:
     def _note(self, event: EngineEvent) -> None:
         if event.action == "attach":
             self.attaches += 1
+        elif event.action == LOST:
+            self.unheard = True
         elif event.action == "oom":
             self._oom_ns = event.time_ns
         elif event.action == "pause":
