@@ -40,6 +40,7 @@ from mindx.tools.workspace.file_read import FileReadTool
 from mindx.tools.workspace.file_search import FileSearchTool
 from mindx.trace.recorder import Recorder, utc_now
 from mindx.trace.run_folder import RunFolder, RunStore
+from mindx.workspace.folder import opened
 
 Listener = Callable[[AgentEvent], None]
 Asker = Callable[[str], Awaitable[Union[str, None]]]  # noqa: UP007 - evaluated on 3.10
@@ -72,8 +73,8 @@ class AgentWork:
     `on_event` hears every AgentEvent; `on_question` answers what the agent asks (None: no answer), and must be there
     when the limits say `interactive`. `approval_handler` None: what needs a person's yes is refused. `result` is the
     Run's document, there when the block has ended. With `state_dir` the session `session_id` outlives this process.
-    `open_sandbox` is for tests. Raises StateError when the Run's folder cannot be made or written, and InputError for
-    a session that is in use.
+    `open_sandbox` is for tests. Raises StateError when the Run's folder cannot be made or written, InputError for a
+    session that is in use, WorkspaceError for a folder that cannot be read.
     """
 
     def __init__(
@@ -92,6 +93,9 @@ class AgentWork:
         session_id: str | None = None,
         open_sandbox: SandboxFactory = docker_sandbox,
     ) -> None:
+        if workspace is not None:  # its container may open late; a folder that is none is told at once
+            with opened(workspace):
+                pass
         self.policy = policy
         self.folder: RunFolder = store.create()
         self.result: RunResult | None = None

@@ -82,6 +82,14 @@ def test_a_script_that_is_none_is_the_providers_error(mindx, text):
     assert "script" in done.err
 
 
+@pytest.mark.parametrize("verb", [("agent", "x"), ("chat",), ("task", "run", "x")])
+def test_a_folder_that_is_not_there_is_told_before_a_model_is_asked(mindx, script, verb):
+    done = mindx(*verb, "--workspace", "nowhere", "--script", script("never said"), stdin=b"hello\n")
+    assert (done.code, done.out) == (2, "")
+    assert "nowhere does not exist; name an existing folder" in done.err
+    assert mindx("runs", "list", "--json").json["runs"] == []
+
+
 @pytest.mark.parametrize("arguments", [[], [" "], ["x", "--mind", "none"], ["x", "--max-steps", "0"]])
 def test_words_that_do_not_fit_are_bad_input(mindx, arguments):
     assert mindx("agent", *arguments).code == 2
