@@ -25,6 +25,7 @@ from mindx.runtime.vetting import tools_for
 from mindx.tools.vet import vet
 from mindx.trace.event import Event
 from mindx.trace.read import read
+from mindx.trace.redact import is_whole
 from mindx.trace.run_folder import RunFolder
 
 _FILE_KINDS: dict[str, Any] = {
@@ -35,6 +36,7 @@ _FILE_KINDS: dict[str, Any] = {
     "stat": Stat,
 }
 _SCHEMA_VERSION = 1
+UNKNOWN = "unknown"
 
 
 @click.command(
@@ -53,7 +55,10 @@ def suggest_rules(policy: str | None, as_json: bool, runs: tuple[str, ...]) -> N
 
     loaded = load_policy(policy)
     limits = loaded.policy.limits
-    commands = [(folder.run_id, fitted(c, limits)) for folder in _folders(runs) for c, _ in commands_of(folder)]
+    past = [(folder.run_id, *action) for folder in _folders(runs) for action in commands_of(folder)]
+    commands = [(run, fitted(command, limits)) for run, command, _, gap in past if not gap]
+    if len(commands) < len(past):
+        note(f"{len(past) - len(commands)} actions are left out: their records do not hold all that decides.")
     found = suggest(PolicyEngine(loaded.policy, autonomous=True), commands)
     if as_json:
         rules = [
@@ -76,40 +81,49 @@ def suggest_rules(policy: str | None, as_json: bool, runs: tuple[str, ...]) -> N
 def replay_runs(policy: str, autonomous: bool, as_json: bool, runs: tuple[str, ...]) -> int:
     """Print which actions of past RUNs would have another verdict under the policy NEW.
 
-    Exit code 1 if any would be looser than what happened, else 0.
+    An action whose record does not hold all that decides (it had input, or very long arguments) is unknown. Exit code
+    1 if any would be looser than what happened, or is unknown, else 0.
     """
     loaded = load_policy(policy)
     engine = PolicyEngine(loaded.policy, autonomous=autonomous)
     rows: list[dict[str, Any]] = []
     count = 0
     for folder in _folders(runs):
-        for action, before in commands_of(folder):
+        for action, before, gap in commands_of(folder):
             count += 1
+            if gap:
+                rows.append(_row(folder.run_id, action, before, None, gap))
+                continue
             after = engine.judge(fitted(action, loaded.policy.limits))
             if after.decision != before:
                 rows.append(_row(folder.run_id, action, before, after))
-    looser = [row for row in rows if row["looser"]]
+    looser = sum(row["looser"] for row in rows)
+    unknown = sum(row["after"] == UNKNOWN for row in rows)
+    failed = 1 if looser or unknown else 0
     if as_json:
-        _print(actions=count, changed=rows, looser=len(looser))
-        return 1 if looser else 0
+        _print(actions=count, changed=rows, looser=looser, unknown=unknown)
+        return failed
     for row in rows:
-        word = "LOOSER" if row["looser"] else "stricter"
+        word = UNKNOWN if row["after"] == UNKNOWN else "LOOSER" if row["looser"] else "stricter"
         text = f"{word:8} {row['run']}: {row['before']} -> {row['after']}: {shown(tuple(row['argv']), 120)}"
-        click.echo(escape_line(f"{text} ({row['rule']}: {row['reason']})"))
-    click.echo(f"{count} actions, {len(rows)} would change, {len(looser)} of them looser.")
-    return 1 if looser else 0
+        why = f"{row['rule']}: {row['reason']}" if row["rule"] else row["reason"]
+        click.echo(escape_line(f"{text} ({why})"))
+    more = f" {unknown} cannot be told." if unknown else ""
+    click.echo(f"{count} actions, {len(rows) - unknown} would change, {looser} of them looser.{more}")
+    return failed
 
 
-def _row(run: str, action: Command, before: str, after: Verdict) -> dict[str, Any]:
-    looser = STRICTNESS[after.decision] < STRICTNESS[before]  # type: ignore[index]
+def _row(run: str, action: Command, before: str, after: Verdict | None, gap: str = "") -> dict[str, Any]:
+    """Return what is told of one action; `after` None when it cannot be judged, for the reason `gap`."""
+    looser = after is not None and STRICTNESS[after.decision] < STRICTNESS[before]  # type: ignore[index]
     return {
         "run": run,
         "argv": list(argv_of(action)),
         "before": before,
-        "after": after.decision,
+        "after": UNKNOWN if after is None else after.decision,
         "looser": looser,
-        "rule": after.rule,
-        "reason": after.reason,
+        "rule": "" if after is None else after.rule,
+        "reason": gap if after is None else after.reason,
     }
 
 
@@ -118,8 +132,11 @@ def _folders(runs: tuple[str, ...]) -> Iterator[RunFolder]:
     return (store.find(run) for run in runs)
 
 
-def commands_of(folder: RunFolder) -> Iterator[tuple[Command, str]]:
-    """Yield each Command of a run with the verdict that it had: from the trace, or from a plan that was refused."""
+def commands_of(folder: RunFolder) -> Iterator[tuple[Command, str, str]]:
+    """Yield each Command of a run, the verdict that it had, and why it is not the whole one ("" when it is).
+
+    They come from the trace, which keeps no input and cuts long texts, or from a plan that was refused.
+    """
     result = folder.read_result() or {}
     if result.get("outcome") in ("denied", "invalid"):
         yield from _refused(folder, result)
@@ -129,7 +146,16 @@ def commands_of(folder: RunFolder) -> Iterator[tuple[Command, str]]:
         if command is not None:
             error = event.data.get("error")
             code = error.get("code", "") if isinstance(error, dict) else ""
-            yield command, "deny" if code == "denied_by_policy" else "allow"
+            yield command, "deny" if code == "denied_by_policy" else "allow", _gap(event)
+
+
+def _gap(event: Event) -> str:
+    """Return what of a Command its event does not hold, or "": unknown is never allowed."""
+    data = event.data
+    if data.get("stdin_bytes"):
+        return "it had input, which the trace does not keep"
+    decides = {name: data.get(name) for name in ("argv", "cwd", "env", "executable", "path")}
+    return "" if is_whole(decides) else "the trace holds it cut or redacted"
 
 
 def _command(event: Event) -> Command | None:
@@ -145,7 +171,7 @@ def _command(event: Event) -> Command | None:
     return kind(str(data["path"])) if kind is not None and "path" in data else None
 
 
-def _refused(folder: RunFolder, result: dict[str, Any]) -> Iterator[tuple[Command, str]]:
+def _refused(folder: RunFolder, result: dict[str, Any]) -> Iterator[tuple[Command, str, str]]:
     """Yield what the steps of a plan that never ran would have done, with the verdict that its result tells."""
     try:
         source = folder.plan_path.read_bytes()
@@ -156,7 +182,7 @@ def _refused(folder: RunFolder, result: dict[str, Any]) -> Iterator[tuple[Comman
     stopped = {step.get("index") for step in steps if step.get("status") in ("DENIED", "ERROR")}
     for step in vetted.steps:
         for command in step.commands:
-            yield command, "deny" if step.index in stopped else "allow"
+            yield command, "deny" if step.index in stopped else "allow", ""
 
 
 def fitted(command: Command, limits: Limits) -> Command:
@@ -167,6 +193,7 @@ def fitted(command: Command, limits: Limits) -> Command:
         command.argv,
         cwd=command.cwd,
         env=command.env,
+        stdin=command.stdin,
         timeout_s=limits.command_timeout_s,
         max_output_bytes=limits.output_bytes,
         executable=command.executable,

@@ -21,6 +21,22 @@ _SECRET_NAME = re.compile(
 )
 
 
+_CUT = re.compile(r"\[\d+ of \d+ characters left out, sha256 [0-9a-f]{64}\]")
+_MORE = re.compile(r"\[\d+ more\]")
+
+
+def is_whole(value: Any) -> bool:
+    """Return False when a recorded value may have lost something to a Redactor: a secret, or what was too much."""
+    if isinstance(value, str):
+        return REDACTED not in value and _CUT.search(value) is None and value != "[too deep]"
+    if isinstance(value, Mapping):
+        return "[more]" not in value and all(is_whole(name) and is_whole(item) for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        long = len(value) > MAX_ITEMS and isinstance(value[-1], str) and _MORE.fullmatch(value[-1]) is not None
+        return not long and all(is_whole(item) for item in value)
+    return True
+
+
 class Redactor:
     """Makes values fit for the record; `secrets` are texts that must not appear in it anywhere.
 

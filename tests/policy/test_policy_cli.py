@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
 from mindx.cli.policy import command as policy_command
-from mindx.cli.policy_runs import commands_of
+from mindx.cli.policy_runs import commands_of, fitted
 from mindx.cli.trust import command as trust_command
 from mindx.core.command import Exec, ReadFile, WriteFile
 from mindx.core.data_files import data_path
@@ -206,6 +206,32 @@ def test_replay_finds_what_would_change_and_exits_1_if_any_is_looser(tmp_path: P
     ]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"argv": ["ls"], "stdin_bytes": 3},
+        {"argv": ["ls", "x" * 20_000]},
+        {"argv": ["ls", *["x"] * 1001]},
+        {"argv": ["ls"], "env": {"API_TOKEN": "hidden"}},
+        {"argv": ["ls"], "env": {f"A{number}": "x" for number in range(1001)}},
+    ],
+)
+def test_what_a_trace_does_not_hold_is_unknown_and_never_allowed(tmp_path: Path, data: dict[str, Any]) -> None:
+    denied = {"error": {"code": "denied_by_policy", "message": "no"}}
+    recorded([("exec", {"cwd": "/workspace", **data, **denied})], {"outcome": "completed", "steps": []})
+    policy = policy_file(tmp_path, "commands: [{allow: ls}]")
+    result = run("replay", "--policy", policy, "last")
+    assert code(result) == 1
+    assert result.stdout.startswith("unknown ")
+    assert "1 actions, 0 would change, 0 of them looser. 1 cannot be told." in result.stdout
+    found = document("replay", "--policy", policy, "last")
+    assert (found["looser"], found["unknown"]) == (0, 1)
+    assert [(row["before"], row["after"], row["looser"]) for row in found["changed"]] == [("deny", "unknown", False)]
+    suggested = run("suggest", "--policy", policy_file(tmp_path, "commands: [{allow: cat}]"), "last")
+    assert "allow: " not in suggested.stdout
+    assert "1 actions are left out" in suggested.stderr
+
+
 def test_a_plan_that_was_refused_is_replayed_and_suggested_for_too(tmp_path: Path) -> None:
     plan = [
         {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": "run", "argv": ["make", "all"]}},
@@ -214,7 +240,7 @@ def test_a_plan_that_was_refused_is_replayed_and_suggested_for_too(tmp_path: Pat
     steps = [{"index": 0, "status": "DENIED"}, {"index": 1, "status": "SKIPPED"}]
     folder = recorded([], {"outcome": "denied", "steps": steps}, plan)
     commands = list(commands_of(folder))
-    assert [(type(c), before) for c, before in commands] == [(Exec, "deny"), (ReadFile, "allow")]
+    assert [(type(c), before) for c, before, _ in commands] == [(Exec, "deny"), (ReadFile, "allow")]
     assert '- allow: "make all"' in run("suggest", "--policy", "default", "last").stdout
     found = document("suggest", "--policy", "default", folder.run_id)
     assert found["rules"][0]["evidence"] == [f"{folder.run_id}: make all"]
@@ -238,7 +264,7 @@ def test_commands_of_a_run_keep_what_decided(tmp_path: Path) -> None:
         ],
         {"outcome": "completed", "steps": []},
     )
-    first, second = [command for command, _ in commands_of(folder)]
+    first, second = [command for command, _, _ in commands_of(folder)]
     assert first == Exec(("python3",), cwd="/workspace/a", env={"A": "b"}, executable="/workspace/v/bin/python3")
     assert isinstance(second, WriteFile)
 
@@ -255,3 +281,8 @@ def test_the_documentation_names_every_key() -> None:
     assert keys - {"limits", "workspace", "approvals"} <= named
     for preset in PRESETS:
         assert f"**{preset}**" in text
+
+
+def test_the_input_of_a_refused_plan_is_judged_again() -> None:
+    command = fitted(Exec(("bash",), stdin=b"rm x\n", timeout_s=999.0), Limits())
+    assert (command.stdin, command.timeout_s) == (b"rm x\n", Limits().command_timeout_s)
