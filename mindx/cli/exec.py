@@ -8,6 +8,7 @@ import os
 import select
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from mindx.core.receipt import ExecResult, ExitCause
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import DeniedError, FileError, InputError
 from mindx.policy.approval import NOBODY
+from mindx.policy.load import LoadedPolicy
 from mindx.runtime.session import Session
 from mindx.settings import effective_policy
 
@@ -110,7 +112,7 @@ def command(
     wanted = dataclasses.replace(wanted, stdin=b"" if no_stdin else read_stdin())
     result, no_folder = run_async(lambda: _execute(session, wanted, None if as_json else raw))
     if as_json:
-        print_json(render_json(document_of(result)))
+        print_json(render_json(document_of(result, loaded, session.accepted_gaps)))
     if no_folder:
         say(f"there is no folder {result.command.cwd} in the container to start in; --workspace DIR copies one in")
     else:
@@ -170,13 +172,15 @@ def exit_code_of(result: ExecResult) -> int:
     }.get(cause, EXEC_FAILED)
 
 
-def document_of(result: ExecResult) -> dict[str, Any]:
+def document_of(result: ExecResult, policy: LoadedPolicy, accepted_gaps: Sequence[str]) -> dict[str, Any]:
     """Return the document of `exec --json`."""
     receipt = result.receipt
     stdout, stdout_encoding = encode_output(result.stdout)
     stderr, stderr_encoding = encode_output(result.stderr)
     return {
         "schema_version": SCHEMA_VERSION,
+        "policy": {"name": policy.name, "sha256": policy.sha256},
+        "accepted_gaps": list(accepted_gaps),
         "argv": [plain_text(word) for word in result.argv],
         "exit_code": receipt.exit_code,
         "exit_cause": receipt.exit_cause.value,

@@ -14,10 +14,14 @@ from typing import Literal, TextIO
 from mindx.cli.escape import StreamEscaper, in_ci
 
 StreamName = Literal["stdout", "stderr"]
+MAX_WAITING_BYTES = 8 * 1024 * 1024
 
 
 class LiveOutput:
     """An OutputListener that writes from a thread of its own: a reader that stalls must not stall the session.
+
+    At most 8 MiB wait for such a reader. Of a stream that is further ahead no more is taken: `finish` writes the rest
+    out of what was kept.
 
     When the reader has gone away, the task that made this is cancelled, and `broken` says why. `raw` True passes on
     every byte.
@@ -27,6 +31,8 @@ class LiveOutput:
         self.broken: OSError | None = None
         self._task: asyncio.Task[object] | None = asyncio.current_task()
         self._taken: dict[StreamName, int] = {"stdout": 0, "stderr": 0}
+        self._behind: set[StreamName] = set()  # the streams of which no more is taken
+        self._queued = self._written = 0  # each is changed by one thread alone
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[tuple[StreamName, bytes] | None] = queue.SimpleQueue()
         self._escapers: dict[StreamName, StreamEscaper | None] = {
@@ -39,6 +45,10 @@ class LiveOutput:
 
     def __call__(self, stream: StreamName, data: bytes) -> None:
         """Take one piece of output."""
+        if stream in self._behind or self._queued - self._written > MAX_WAITING_BYTES:
+            self._behind.add(stream)
+            return
+        self._queued += len(data)
         self._taken[stream] += len(data)
         self._queue.put((stream, data))
 
@@ -61,6 +71,7 @@ class LiveOutput:
         try:
             while (item := self._queue.get()) is not None:
                 self._write(*item)
+                self._written += len(item[1])
             for name, escaper in self._escapers.items():
                 if escaper is not None:
                     self._put(name, escaper.close().encode("utf-8", "backslashreplace"))

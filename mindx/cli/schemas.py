@@ -93,6 +93,8 @@ def _check() -> Schema:
 def _exec() -> Schema:
     encoding = one_of("utf-8", "escaped")
     return _document(
+        policy=_POLICY,
+        accepted_gaps=many(TEXT),
         argv=many(TEXT),
         exit_code=maybe({"type": "integer"}),
         exit_cause=TEXT,

@@ -59,7 +59,7 @@ def command(
     """Use SimpleCoder interactively in a container; also reads lines from standard input."""
     typed = sys.stdin is not None and sys.stdin.isatty()
     read_line = _prompting() if typed else _reading
-    run = ShellRun(
+    run: ShellRun = ShellRun(
         read_line,
         effective_policy(policy, None, workspace),
         run_store(),
@@ -68,7 +68,7 @@ def command(
         person=typed,
         approver=approver_for(approve_from, stdin_is_free=typed),
         on_refused=lambda text: note(f"error: {text}"),
-        on_step=_print_json if as_json or not typed else _print,
+        on_step=(lambda action, observation: _print_json(run, observation)) if as_json or not typed else _print,
         progress=note if typed else None,
         on_bug=write_report,
     )
@@ -143,9 +143,12 @@ def _history() -> History:
     return FileHistory(str(path))
 
 
-def _print_json(action: Action, observation: Observation | None) -> None:
+def _print_json(run: ShellRun, observation: Observation | None) -> None:
+    """Print the tool's own dict, and under which policy and without which controls it came about."""
     if observation is not None:
-        print_json(render_json(plain_value(dict(observation.result) or _bare(observation))))
+        policy = {"name": run.policy.name, "sha256": run.policy.sha256}
+        known = {"policy": policy, "accepted_gaps": list(run.session.accepted_gaps)}
+        print_json(render_json(plain_value({**(dict(observation.result) or _bare(observation)), **known})))
 
 
 def _bare(observation: Observation) -> dict[str, str]:

@@ -66,6 +66,7 @@ class Session:
         self._recorder = recorder
         self._open_sandbox = open_sandbox
         self._sandbox: Sandbox | None = None
+        self.accepted_gaps: tuple[str, ...] = ()  # the controls that the engine lacks and the policy does without
         self.limit_reached = ""  # the policy's limit that ended this session's work, if one did
         self._commands_left = self.policy.policy.limits.commands
         limits = self.policy.policy.limits
@@ -165,6 +166,8 @@ class Session:
             inner = Driver(self._open_sandbox(self.policy, tell), self._judge, decide)
             self._sandbox = inner if self._recorder is None else RecordedSandbox(inner, self._recorder)
             await self._sandbox.start()
+            if self._sandbox.attestation is not None:
+                self.accepted_gaps = self._sandbox.attestation.gaps
             if copy is not None:
                 tell("copying the workspace in")
                 self.baseline = await copy_in(self._sandbox, copy)

@@ -13,6 +13,7 @@ import pytest
 from mindx.cli.exec import exit_code_of
 from mindx.core.command import Exec
 from mindx.core.receipt import ExecResult, ExitCause, Receipt
+from mindx.policy.load import load_policy
 
 
 @pytest.mark.parametrize(
@@ -146,6 +147,8 @@ def test_json_is_one_document(engine_mindx):
     document = done.json
     assert done.code == 3
     assert (document["exit_code"], document["exit_cause"]) == (3, "exit")
+    assert document["policy"] == {"name": "default", "sha256": load_policy(None).sha256}
+    assert isinstance(document["accepted_gaps"], list)
     assert (document["stdout"], document["stdout_encoding"], document["stdout_bytes"]) == ("\\xff", "escaped", 1)
 
 

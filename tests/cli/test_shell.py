@@ -56,6 +56,8 @@ def test_lines_of_standard_input(engine_mindx):
         "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS", "FAILURE", "ERROR", "SUCCESS", "SUCCESS", "ERROR",
     ]  # fmt: skip
     assert found[3]["content"] == "hello world"
+    assert {(item["policy"]["name"], len(item["policy"]["sha256"])) for item in found} == {("default", 64)}
+    assert all(isinstance(item["accepted_gaps"], list) for item in found)
     assert (found[4]["return_code"], found[4]["stdout"]) == (0, "hello world")
     assert "quote" in done.err
     result = engine_mindx("runs", "show", "last", "--json").json
