@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_LINKS = 40
 
 
 def caller_ids(environ: Mapping[str, str]) -> tuple[int, int] | None:
@@ -23,24 +28,71 @@ def hand_over(folder: Path, ids: tuple[int, int]) -> int:
     """Give root's own folders and files below `folder` to the caller; return how many. Never raises.
 
     Only when the folder that it stands in is the caller's already. The caller may change all of it meanwhile, so
-    nothing is followed: every entry is taken by its directory's handle, links and files with several names stay.
+    nothing is followed but root's own links above: every entry is taken by its directory's handle, links and files with
+    several names stay.
     """
     uid, gid = ids
     count = 0
     try:
-        if folder.parent.lstat().st_uid != uid and folder.lstat().st_uid != uid:
-            return 0
-        for _, directories, files, handle in os.fwalk(folder, follow_symlinks=False):
-            if os.fstat(handle).st_uid == 0:
-                os.fchown(handle, uid, gid)
-                count += 1
-            for name in (*directories, *files):
-                found = os.stat(name, dir_fd=handle, follow_symlinks=False)
-                if stat.S_ISREG(found.st_mode) and found.st_uid == 0 and found.st_nlink == 1:
-                    count += _give(name, handle, uid, gid)
+        with _opened(folder) as (parent, top):
+            if os.fstat(parent).st_uid != uid and os.fstat(top).st_uid != uid:
+                return 0
+            for _, directories, files, handle in os.fwalk(".", follow_symlinks=False, dir_fd=top):
+                if os.fstat(handle).st_uid == 0:
+                    os.fchown(handle, uid, gid)
+                    count += 1
+                for name in (*directories, *files):
+                    found = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                    if stat.S_ISREG(found.st_mode) and found.st_uid == 0 and found.st_nlink == 1:
+                        count += _give(name, handle, uid, gid)
     except OSError:
         return count  # it is not worth failing a run for
     return count
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[tuple[int, int]]:
+    """Give handles on the folder's parent and on itself, walked name by name from the root. Raises OSError.
+
+    A link on the way is followed only when nobody but root can have put it there (/home on some systems).
+    """
+    names = [name for name in os.path.abspath(folder).split("/") if name]
+    links = 0
+    parent, top = -1, os.open("/", _DIRECTORY)
+    try:
+        while names:
+            name = names.pop(0)
+            if name == "..":  # of root's own link
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+            found = os.stat(name, dir_fd=top, follow_symlinks=False)
+            if stat.S_ISLNK(found.st_mode):
+                links += 1
+                if links > _MAX_LINKS or found.st_uid != 0 or not _only_root_writes(os.fstat(top)):
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+                target = os.readlink(name, dir_fd=top)
+                names = [part for part in target.split("/") if part not in ("", ".")] + names
+                if target.startswith("/"):
+                    os.close(top)
+                    top = os.open("/", _DIRECTORY)
+                    if parent >= 0:
+                        os.close(parent)
+                    parent = -1  # the link's own surroundings say nothing of where it leads
+                continue
+            below = os.open(name, _DIRECTORY, dir_fd=top)
+            if parent >= 0:
+                os.close(parent)
+            parent, top = top, below
+        if parent < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(folder))
+        yield parent, top
+    finally:
+        for handle in (parent, top):
+            if handle >= 0:
+                os.close(handle)
+
+
+def _only_root_writes(folder: os.stat_result) -> bool:
+    return folder.st_uid == 0 and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _give(name: str, directory: int, uid: int, gid: int) -> int:

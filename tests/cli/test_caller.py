@@ -59,3 +59,49 @@ def test_a_folder_of_root_stays(tmp_path):
     (tmp_path / "state").mkdir()
     assert hand_over(tmp_path / "state", CALLER) == 0
     assert hand_over(tmp_path / "none", CALLER) == 0
+
+
+@pytest.fixture
+def roots(tmp_path):
+    """Root's own folder, with a folder of the caller in it, as a service may make one."""
+    folder = tmp_path / "service" / "state"
+    folder.mkdir(parents=True)
+    (folder / "key").write_text("root's")
+    os.chown(folder, *CALLER)
+    return folder
+
+
+def test_a_link_that_the_caller_planted_in_the_path_is_not_followed(home, roots):
+    (home / ".local").symlink_to(roots.parent)
+    assert hand_over(home / ".local" / "state", CALLER) == 0
+    (home / "state").symlink_to(roots)
+    assert hand_over(home / "state", CALLER) == 0
+    assert (roots / "key").stat().st_uid == 0
+
+
+def test_a_parent_that_is_swapped_while_it_is_looked_at_gives_nothing_away(home, roots, monkeypatch):
+    state = home / "deep" / "state"
+    state.mkdir(parents=True)
+    (state / "own").write_text("")
+    real = os.fwalk
+
+    def swapped(*args, **kwargs):
+        (home / "deep").rename(home / "away")
+        (home / "deep").symlink_to(roots.parent)
+        return real(*args, **kwargs)
+
+    os.chown(home / "deep", *CALLER)
+    monkeypatch.setattr(os, "fwalk", swapped)
+    assert hand_over(state, CALLER) == 2
+    assert (roots / "key").stat().st_uid == 0
+    assert (home / "away" / "state" / "own").stat().st_uid == 4321
+
+
+def test_a_link_of_root_in_a_folder_of_root_is_followed(home, tmp_path):
+    (home / "state").mkdir()
+    (tmp_path / "homes").symlink_to(home)
+    assert hand_over(tmp_path / "homes" / "state", CALLER) == 1
+    assert (home / "state").stat().st_uid == 4321
+    os.chown(tmp_path / "homes", 1, 1, follow_symlinks=False)
+    os.chown(home / "state", 0, 0)
+    assert hand_over(tmp_path / "homes" / "state", CALLER) == 0
