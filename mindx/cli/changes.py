@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mindx.cli.changes_review import Review, at_terminal
+from mindx.cli.changes_review import Review, at_terminal, show_patch
 from mindx.cli.changes_show import change_document, print_patch, print_stat
 from mindx.cli.escape import escape_line
 from mindx.cli.render import note, print_json, styled
@@ -17,6 +17,7 @@ from mindx.cli.store import run_store
 from mindx.core.output import plain_text
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
+from mindx.trace.run_folder import RunFolder as RunRecord
 from mindx.workspace.apply import ApplyReport, Skipped, apply, choose, perform, undo
 from mindx.workspace.baseline import Baseline
 from mindx.workspace.changes import Change
@@ -102,7 +103,7 @@ def apply_changes(
     free, held = hold_back(chosen, accept, known)
     asks = at_terminal() and not as_json
     if asks and held:
-        free, held = _ask_about_held(chosen, held, accept, known)
+        free, held = _ask_about_held(folder, chosen, held, accept, known)
     if asks and not yes and free and not _confirmed(free, target):
         note("nothing was applied")
         return 0
@@ -121,7 +122,7 @@ def apply_changes(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def undo_changes(run: str, as_json: bool) -> int:
     """Take back the last apply of RUN; again for the one before. A file that you changed since is a conflict."""
-    folder = RunFolder(run_store().find(run).path)
+    folder = RunFolder(_find(run).path)
     report = undo(folder)
     if as_json:
         print_json(render_json(_report_document(folder, report, [])))
@@ -171,15 +172,42 @@ def _review(
 
 
 def _read(run: str) -> tuple[RunFolder, Baseline, tuple[Change, ...]]:
-    found = run_store().find(run)
+    found = _find(run)
     folder = RunFolder(found.path)
     try:
         return folder, folder.read_baseline(), folder.read_changes()
     except InputError as error:
         if error.code != "run_file_missing":
             raise
-        text = f"the run {found.run_id} has no changes to show: it is {found.state()} and came to no comparison"
+        text = f"the run {found.run_id} has no changes to show, as it came to no comparison: {_why_none(found)}"
         raise InputError("run_without_changes", text) from None
+
+
+def _find(run: str) -> RunRecord:
+    """Return the run; `last` is the newest that came to a comparison, or the newest when none did."""
+    found = run_store().find(run)
+    if run != "last" or _is_compared(found):
+        return found
+    older = next(filter(_is_compared, run_store().runs()), None)
+    if older is None:
+        return found
+    note(f"the newest run {found.run_id} has no changes ({_why_none(found)}); this is {older.run_id}")
+    return older
+
+
+def _is_compared(run: RunRecord) -> bool:
+    return (run.path / "changes.json").is_file()
+
+
+def _why_none(run: RunRecord) -> str:
+    """Return why a run has no changes, on one harmless line."""
+    document = run.read_result()
+    if document is None:
+        return f"it is {run.state()}"
+    outcome = str(document.get("outcome"))
+    told: Any = document.get("error") or next(iter(document.get("faults") or ()), None)
+    reason = str(told.get("message", "")) if isinstance(told, dict) else ""
+    return escape_line(f"it is {outcome}: {reason}" if reason else f"it is {outcome}")
 
 
 def _known(baseline: Baseline, changes: Iterable[Change]) -> tuple[str, ...]:
@@ -196,10 +224,13 @@ def _target(baseline: Baseline, to: Path | None) -> tuple[Path, tuple[int, int] 
 
 
 def _ask_about_held(
-    chosen: list[Change], held: list[Skipped], accept: tuple[str, ...], known: Sequence[str]
+    folder: RunFolder, chosen: list[Change], held: list[Skipped], accept: tuple[str, ...], known: Sequence[str]
 ) -> tuple[list[Change], list[Skipped]]:
     accepted = list(accept)
+    shown = {diff.change.path: diff for diff in diffs(chosen, folder.blobs, known)}
     for item in held:
+        if item.path in shown:
+            show_patch(shown[item.path])
         what = styled(escape_line(item.path), None, sys.stderr, bold=True)
         if click.confirm(f"{what} {item.reason}. Apply it?", default=False, err=True):
             accepted.append(item.path)

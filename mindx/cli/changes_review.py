@@ -85,18 +85,21 @@ class Review:
             self._take_whole(diff)  # it has no step: the reason goes into the report
             return
         _show_heading(diff, place)
-        if diff.marks and not _yes_of_its_own(diff):
-            self.held.append(Skipped(diff.change.path, "runs on your machine: left out"))
-            return
+        if diff.marks:
+            show_patch(diff)
+            if not _yes_of_its_own(diff):
+                self.held.append(Skipped(diff.change.path, "runs on your machine: left out"))
+                return
         mine = look_at_mine(diff.change, self.run.blobs, root)
-        if diff.text is None or mine is None:
+        if diff.marks and (diff.text is None or mine is None):
+            self._take_whole(diff)  # that was the yes
+        elif diff.text is None or mine is None:
             self._ask_whole(diff)
         else:
             self._ask_pieces(diff, mine)
 
     def _ask_whole(self, diff: FileDiff) -> None:
-        for line in file_patch(diff):
-            _echo(patch_line(line, sys.stderr))
+        show_patch(diff)
         answer = _question(f"Take this: {diff.word}", "ynadqx")
         if answer in ("y", "a"):
             self._take_whole(diff)
@@ -172,6 +175,12 @@ def _show_heading(diff: FileDiff, place: str) -> None:
         _echo(styled(f"    {line}", "magenta", sys.stderr))
 
 
+def show_patch(diff: FileDiff) -> None:
+    """Show a Change on stderr as a patch, before it is asked about."""
+    for line in file_patch(diff):
+        _echo(patch_line(line, sys.stderr))
+
+
 def _show_hunk(text: TextDiff, hunk: Hunk) -> None:
     for line in _hunk_lines(text, hunk):
         _echo(patch_line(line, sys.stderr))
@@ -185,7 +194,7 @@ def _hunk_lines(text: TextDiff, hunk: Hunk) -> Iterator[bytes]:
 
 def _yes_of_its_own(diff: FileDiff) -> bool:
     what = ", ".join(diff.marks)
-    answer = _question(f"This file runs on your machine later ({what}). Look at it and take it", "ynqx", careful=True)
+    answer = _question(f"This file runs on your machine later ({what}). Take it", "ynqx", careful=True)
     if answer == "q":
         raise _Stop
     return answer == "y"

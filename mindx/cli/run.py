@@ -143,12 +143,12 @@ def command(
 def _show(result: RunResult | None, as_json: bool) -> None:
     if result is None:
         return
+    if result.error is not None:
+        say(str(result.error["message"]))
     if as_json:
         print_json(result.to_json())
     else:
         print_summary(result)
-    if result.error is not None:
-        say(str(result.error["message"]))
 
 
 def _apply(run: PlanRun, workspace: Path) -> int:

@@ -347,6 +347,14 @@ def test_check_takes_no_step_for_sound_beyond_the_faults_that_are_listed(mindx):
     assert {step["verdict"] for step in steps} == {"invalid"}
 
 
+def test_a_mistyped_workspace_is_told_before_the_summary(mindx):
+    done = mindx("run", mindx.plan([tool("ls", path=".")]), "--workspace", "nowhere", stderr=subprocess.STDOUT)
+    assert done.code == 2
+    first, second = done.out.splitlines()
+    assert first == "mindx: nowhere does not exist; name an existing folder"
+    assert second.startswith("Run ")
+
+
 def test_a_past_run_shows_the_command_lines(engine_mindx):
     engine_mindx("run", engine_mindx.plan([tool("run", argv=["echo", "hi"]), tool("run", argv=["false", "x"])]))
     shown = engine_mindx("runs", "show", "last").out

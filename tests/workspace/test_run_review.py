@@ -27,7 +27,7 @@ def project(tmp_path: Path, derived_image: object) -> Path:
 
 def test_review(project: Path, tmp_path: Path) -> None:
     terminal = at_terminal(users_state(), "run", str(tmp_path / "plan.json"), "--workspace", str(project), "--review")
-    terminal.answer("runs on your machine later (test set-up). Look at it and take it [y,n,q,x,?]? ", "n")
+    terminal.answer("runs on your machine later (test set-up). Take it [y,n,q,x,?]? ", "n")
     terminal.answer("Take this: added", "n")
     assert "+2" in terminal.answer("Take this hunk", "y")
     assert terminal.end() == 0
