@@ -29,6 +29,7 @@ from mindx.runtime.context.manager import ContextManager
 from mindx.runtime.context.models import ContextConfig
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
+from mindx.runtime.step_book import StepBook
 from mindx.tools.base import BaseTool
 from mindx.tools.builtin.calculator import CalculatorTool
 from mindx.tools.builtin.time_now import TimeNowTool
@@ -105,7 +106,7 @@ class AgentWork:
         self._on_question = on_question
         self._open_sandbox = open_sandbox
         self._began, self._started_at = time.monotonic(), utc_now()
-        self._steps: list[StepRecord] = []
+        self._book = StepBook(self.folder.path)
         self._names: dict[str, str] = {}
         self._outcome = Outcome.COMPLETED
         self._error: AgentError | None = None
@@ -204,7 +205,7 @@ class AgentWork:
         elif event.event_type is AgentEventType.OBSERVATION_CREATED:
             observation = Observation.from_dict(payload)
             name = self._names.get(observation.action_id, "")
-            self._steps.append(StepRecord.of(len(self._steps), "TOOL", name, observation))
+            self._book.add(StepRecord.of(len(self._book.records), "TOOL", name, observation), observation)
         if event.event_type not in _PASSING:
             ended = event.event_type is AgentEventType.RUN_FINISHED  # of a task; the Run has an end of its own
             kind = "agent_run_finished" if ended else event.event_type.value
@@ -227,7 +228,7 @@ class AgentWork:
             policy=PolicyRecord(name=self.policy.name, sha256=self.policy.sha256),
             started_at=self._started_at,
             duration_s=round(time.monotonic() - self._began, 6),
-            steps=tuple(self._steps),
+            steps=tuple(self._book.records),
             changes=self.changes,
             error=error,
             trace=str(self.folder.trace_path),

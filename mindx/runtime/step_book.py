@@ -27,7 +27,11 @@ class StepBook:
 
     def keep(self, action: Action, observation: Observation) -> StepRecord:
         """Keep one step and return its record. Raises StateError when the spool cannot take it; the record is kept."""
-        record = self._fit(step_record(action, observation))
+        return self.add(step_record(action, observation), observation)
+
+    def add(self, record: StepRecord, observation: Observation) -> StepRecord:
+        """Keep a record that was made of an Observation, as `keep` does."""
+        record = self._fit(record)
         self.records.append(record)  # also when the disk is full
         self.records[-1] = record = record.model_copy(update=self._spooled(record, observation))
         return record

@@ -7,9 +7,14 @@ import tracemalloc
 
 import pytest
 
+import mindx
+from mindx.agents.agent_work import AgentWork
 from mindx.core.abridge import MAX_STREAM_BYTES
+from mindx.core.action import ActionRequest
+from mindx.core.decision import AgentDecision
 from mindx.core.run import Outcome, StepRecord
 from mindx.errors import StateError
+from mindx.runtime.scripted_reasoner import ScriptedReasoner
 from mindx.runtime.step_book import StepBook
 from mindx.sandbox.fake import FakeSandbox
 from mindx.trace.read import read
@@ -194,3 +199,24 @@ def test_state_errors_of_ended_commands_are_still_raised(runs):
             asyncio.run(run.run())
     finally:
         os.close(full)
+
+
+def test_an_agents_long_results_are_spooled_too(runs):
+    @mindx.tool
+    def shout_back() -> dict:
+        """Return a lot."""
+        return {"text": "x" * 300_000}
+
+    async def work():
+        request = ActionRequest("a1", "shout_back", {})
+        reasoner = ScriptedReasoner([AgentDecision.act(request)])
+        work = AgentWork(reasoner, [shout_back], runs.policy, runs.store, open_sandbox=runs.open)
+        async with work:
+            await work.run("shout")
+        return work
+
+    done = asyncio.run(work())
+    step = done.result.steps[0]
+    assert (step.status.value, step.abridged, step.result_spool) == ("SUCCESS", True, "output/1.result.json")
+    assert done.folder.result_path.stat().st_size < 200_000
+    assert "x" * 300_000 in (done.folder.path / step.result_spool).read_text()
