@@ -106,13 +106,13 @@ while True:
 
 
 async def test_b1_a_directory_swapped_for_a_link_while_it_is_read(make):
-    """10^4 tries here, each a walk of its own; the soak makes 10^6."""
+    """10^5 tries here, each a walk of its own; the soak makes 10^6."""
     async with make() as sandbox:
         heard = Heard()
         race = asyncio.create_task(sandbox.execute(python(RACE, timeout_s=None), heard))
         await heard.first()
         counts: dict[str | bytes, int] = {}
-        for _ in range(100):
+        for _ in range(1000):
             batch = [outcome(sandbox.read_file(ReadFile("/workspace/race/real/file"))) for _ in range(100)]
             for found in await asyncio.gather(*batch):
                 counts[found] = counts.get(found, 0) + 1
