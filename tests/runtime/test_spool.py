@@ -165,7 +165,7 @@ def test_a_full_disk_does_not_hide_the_cancellation(runs):
     assert [step.status.value for step in run.result.steps] == ["CANCELLED"]
 
 
-def test_more_names_than_the_usual_are_told_when_the_policy_allows_them(runs, monkeypatch):
+def test_more_names_than_the_usual_are_told_when_the_policy_allows_them(runs):
     asked = []
 
     class Counting(FakeSandbox):
@@ -173,8 +173,17 @@ def test_more_names_than_the_usual_are_told_when_the_policy_allows_them(runs, mo
             asked.append(max_entries)
             return await super().manifest(max_entries)
 
-    runs.run([tool("run", argv=["true"])], open_sandbox=lambda loaded, progress: Counting(runs.programs))
-    assert asked == [runs.policy.policy.limits.workspace_inodes]
+    def counting(loaded, progress):
+        return Counting(runs.programs)
+
+    async def changes():
+        async with mindx.Session(runs.policy, open_sandbox=counting) as session:
+            return await session.changes()
+
+    runs.run([tool("run", argv=["true"])], open_sandbox=counting)
+    assert asyncio.run(changes()) == ()
+    allowed = runs.policy.policy.limits.workspace_inodes
+    assert asked == [allowed, allowed] != [200_000, 200_000]
 
 
 def test_the_document_is_the_same_in_pieces_and_the_trace_holds_the_step(runs):
