@@ -152,5 +152,6 @@ async def run_workload(sandbox: DockerSandbox) -> float:
 LIMITS = Limits(memory=2 << 30, workspace=512 << 20, tmp=128 << 20)
 
 
+@pytest.mark.timeout(900)  # on a fresh machine its image is built first
 def test_a_toolchain_works_under_the_profile(toolchain_image: DerivedImage) -> None:
     asyncio.run(run_workload(ToolchainSandbox(toolchain_image, ContainerSettings(LIMITS))))
