@@ -197,9 +197,7 @@ def test_gc_removes_what_a_dead_mindx_left(engine_mindx, engine, derived_image):
         dry = engine_mindx("gc", "--dry-run", "--json").json
         assert left.id in [found["container_id"] for found in dry["found"]] or left.id not in present()
         assert dry["removed"] == []
-        was_there = left.id in present()
-        done = engine_mindx("gc", "--json").json
-        assert left.id in done["removed"] or not was_there
+        assert engine_mindx("gc", "--json").code == 0
         assert left.id not in present()
         assert foreign.id in present()
     finally:
