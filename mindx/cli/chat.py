@@ -185,7 +185,8 @@ class Chat:
             note("nothing has changed")
             return
         folder = ChangesFolder(work.folder.path)
-        print_patch(list(diffs(folder.read_changes(), folder.blobs)), raw=False)
+        known = folder.read_baseline().entries  # a mark may depend on a file beside
+        print_patch(list(diffs(folder.read_changes(), folder.blobs, known)), raw=False)
 
     async def _apply(self, work: AgentWork) -> None:
         if self._workspace is None:
