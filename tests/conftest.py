@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,9 +20,21 @@ from mindx.sandbox.engine import connect
 from mindx.sandbox.image import DerivedImage, ensure_derived
 from mindx.sandbox.image_records import BaseImage
 
-# A machine that is busy or slow is no fault of the code: hypothesis looks at no clock.
-settings.register_profile("mindx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A machine that is busy or slow is no fault of the code: hypothesis looks at no clock, and takes the same examples
+# every time. HYPOTHESIS_SEARCH=1 looks for new ones.
+settings.register_profile(
+    "mindx",
+    deadline=None,
+    derandomize="HYPOTHESIS_SEARCH" not in os.environ,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("mindx")
+
+# A shell's background jobs have SIGINT ignored, and would hand that on: the programs under test are started as at a
+# terminal.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Where the base image of this machine is recorded: read before any test can point elsewhere.
 _USERS_STATE = find_state_dir()

@@ -168,8 +168,7 @@ class Judge:
             path = paths.resolve(word, folder)
         except paths.PathRefused:
             return False
-        rules = self._policy.workspace
-        return rules.protects(path) or rules.protects(f"{path}/")  # the word may mean a folder
+        return self._policy.workspace.protects(f"{path}/")  # as a folder, which a pattern for files covers as well
 
     def _file_problem(self, target: str, folders: list[str]) -> str | None:
         """Return why a line may not write this file, or None."""
@@ -192,11 +191,9 @@ def _paths_in(word: str) -> list[str]:
     """
     tail = word[-paths.MAX_PATH_BYTES :]
     found = [word, *(tail[at + 1 :] for at, char in enumerate(tail) if char == "=")]
-    if word.startswith("-") and not word.startswith("--"):
-        letters = re.match(r"-[A-Za-z0-9]*", word)
-        end = letters.end() if letters else 1
-        found += [word[at:] for at in range(max(2, len(word) - paths.MAX_PATH_BYTES), min(end + 1, len(word)))]
-    return found
+    letters = re.match(r"-[A-Za-z0-9]*", word)  # of a long option, the first dash alone
+    end = letters.end() if letters else 0
+    return found + [word[at:] for at in range(max(2, len(word) - paths.MAX_PATH_BYTES), min(end + 1, len(word)))]
 
 
 def _program_problem(program: str) -> str | None:
