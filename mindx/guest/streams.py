@@ -27,6 +27,14 @@ def widen(handle: int) -> None:
         pass
 
 
+def pipe_size(handle: int) -> int:
+    """Return how many bytes a pipe holds, or 0 for what is no pipe."""
+    try:
+        return fcntl.fcntl(handle, F_GETPIPE_SZ)
+    except OSError:
+        return 0
+
+
 def new_sha256() -> object:
     """Return a SHA-256 object; the import (3 MiB, 5 ms) waits for the first byte that needs it."""
     import hashlib

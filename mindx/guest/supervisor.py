@@ -15,11 +15,13 @@ from .desk import Desk
 from .files import Root
 from .identity import Identity
 from .spawn import Spawner
-from .streams import widen
+from .streams import PIPE_BYTES, pipe_size, widen
 
 HELLO_WITHIN_S = 10.0
 FAREWELL_WITHIN_S = 5.0
 SLICE_S = 0.01
+PACED_BYTES = PIPE_BYTES
+FOREVER = float("inf")
 
 
 class Supervisor:
@@ -30,6 +32,8 @@ class Supervisor:
         self.poll = select.poll()
         self.crew = Crew(self.connection, self.poll)
         self.writing = False
+        self.wide = pipe_size(1) >= PIPE_BYTES
+        self.flush_at = FOREVER
         self.leaving = False
         self.lease_s = HELLO_WITHIN_S
         self.heard = time.monotonic()
@@ -65,7 +69,7 @@ class Supervisor:
     def _timeout_ms(self) -> float:
         if self._desk_may_work():
             return 0
-        until = self.crew.wake_at(self.heard + self.lease_s)
+        until = min(self.flush_at, self.crew.wake_at(self.heard + self.lease_s))
         return max(0.0, (until - time.monotonic()) * 1000 + 1)
 
     def _send(self) -> bool:
@@ -73,8 +77,12 @@ class Supervisor:
             done = self.connection.flush()
         except OSError:
             return False
-        if done == self.writing:
-            self.writing = not done
+        # In a flood the engine takes 32 KiB at a time: one look in a millisecond is enough to keep its pipe filled.
+        paced = not done and self.wide and self.connection.waiting > PACED_BYTES
+        self.flush_at = time.monotonic() if paced else FOREVER
+        writing = not done and not paced
+        if writing != self.writing:
+            self.writing = writing
             if self.writing:
                 self.poll.register(1, select.POLLOUT)
             else:
