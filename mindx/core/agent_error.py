@@ -26,9 +26,12 @@ class ErrorCode(str, Enum):
     MAX_STEPS_EXCEEDED = "max_steps_exceeded"
     STEP_TIMEOUT = "step_timeout"
     RUN_TIMEOUT = "run_timeout"
+    BUDGET_REACHED = "budget_reached"  # of an agent with goals: cycles, tokens, seconds or commands
+    GOAL_FAILED = "goal_failed"
     CANCELLED = "cancelled"
     PROVIDER_FAILED = "provider_failed"
     SANDBOX_FAILED = "sandbox_failed"
+    WORKER_FAILED = "worker_failed"  # the process of a sub-agent
     INTERNAL_ERROR = "internal_error"
 
 

@@ -34,6 +34,7 @@ class BoundaryReason(str, Enum):
     MAX_STEPS = "max_steps"
     STEP_TIMEOUT = "step_timeout"
     RUN_TIMEOUT = "run_timeout"
+    BUDGET = "budget"  # of an agent with goals
     INTERRUPTED = "interrupted"  # the host process ended in the middle
 
 

@@ -21,6 +21,7 @@ from mindx.core.quote import quoted
 from mindx.core.strict_json import MAX_FAULTS, Document, Duplicate, Position, member_path, read_json
 
 MAX_ACTIONS = 10_000
+REFERENCE = "$ref"
 _LONGEST_NAME = 64  # what is longer is no slip of a known name
 
 THINK, EXECUTE_TOOL, NO_OP, FAIL = "THINK", "EXECUTE_TOOL", "NO_OP", "FAIL"
@@ -29,7 +30,7 @@ _KINDS = {str: "text", dict: "an object", list: "a list", bool: "true or false",
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class Shape:
     """The parameters of one type of action, all of them texts; `open` leaves the others to the tool."""
 
     required: tuple[str, ...] = ()
@@ -37,13 +38,13 @@ class _Shape:
     open: bool = False
 
 
-_SHAPES = {
-    THINK: _Shape(required=("thought",)),
-    EXECUTE_TOOL: _Shape(required=("tool_id", "command"), open=True),
-    NO_OP: _Shape(),
-    FAIL: _Shape(optional=("message",)),
+SHAPES = {
+    THINK: Shape(required=("thought",)),
+    EXECUTE_TOOL: Shape(required=("tool_id", "command"), open=True),
+    NO_OP: Shape(),
+    FAIL: Shape(optional=("message",)),
 }
-ACTION_TYPES = tuple(_SHAPES)
+ACTION_TYPES = tuple(SHAPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,20 @@ class ParsedPlan:
         return _fault(self.positions, path, message, suggestion, kind)
 
 
-def parse_plan(source: str | bytes) -> ParsedPlan:
-    """Read a plan: a JSON list of `{"type": ..., "params": {...}}`. Never raises: all that is wrong is in `faults`."""
-    document = read_json(source)
-    return _Reader(document).parsed()
+def parse_plan(
+    source: str | bytes, shapes: Mapping[str, Shape] = SHAPES, *, most: int = MAX_ACTIONS, references: bool = False
+) -> ParsedPlan:
+    """Read a plan: a JSON list of `{"type": ..., "params": {...}}`. Never raises: all that is wrong is in `faults`.
+
+    `shapes` has the types of action and what each takes, `most` is how many actions there may be. With `references` a
+    parameter may be `{"$ref": "..."}` where a text is wanted.
+    """
+    return _Reader(read_json(source), shapes, most, references).parsed()
+
+
+def is_reference(value: Any) -> bool:
+    """Return True for `{"$ref": "..."}`, which stands for a value that is known later."""
+    return isinstance(value, Mapping) and set(value) == {REFERENCE} and isinstance(value[REFERENCE], str)
 
 
 def thaw(value: Any) -> Any:
@@ -142,8 +153,11 @@ class _TooManyFaults(Exception):
 class _Reader:
     """From a document to actions, gathering every fault."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, shapes: Mapping[str, Shape], most: int, references: bool) -> None:
         self.document = document
+        self.shapes = shapes
+        self.most = most
+        self.references = references
         self.positions = dict(document.positions)
         self.faults = list(document.faults)
         self.wrong = len(self.faults)
@@ -186,9 +200,9 @@ class _Reader:
             return []
         if not value:
             self.add("$", "the plan is empty", "give at least one action")
-        if len(value) > MAX_ACTIONS:
-            self.add("$", f"{len(value):,} actions; a plan has at most {MAX_ACTIONS:,}")
-        items = value[:MAX_ACTIONS]
+        if len(value) > self.most:
+            self.add("$", f"{len(value):,} actions; a plan has at most {self.most:,}")
+        items = value[: self.most]
         self.duplicates(items)
         return items
 
@@ -239,32 +253,35 @@ class _Reader:
             advice = did_you_mean(key, ("type", "params")) or "an action has `type` and `params`, and all else in there"
             self.add(member_path(path, key), f"unknown key {quoted(key)}", advice)
         if not isinstance(kind, str):
-            self.missing(path, "type", item, f"one of {', '.join(ACTION_TYPES)}")
-        elif kind not in _SHAPES:
-            known = f"the types are {', '.join(ACTION_TYPES)}"
-            near = did_you_mean(kind, ACTION_TYPES)
+            self.missing(path, "type", item, f"one of {', '.join(self.shapes)}")
+        elif kind not in self.shapes:
+            known = f"the types are {', '.join(self.shapes)}"
+            near = did_you_mean(kind, self.shapes)
             self.add(f"{path}.type", f"unknown type {quoted(kind)}", f"{near} {known}".strip())
         params = item.get("params")
         if not isinstance(params, dict):
             self.missing(path, "params", item, "{} when there are none", "an object")
-        elif isinstance(kind, str) and kind in _SHAPES:
-            self.params(f"{path}.params", _SHAPES[kind], kind, params)
+        elif isinstance(kind, str) and kind in self.shapes:
+            self.params(f"{path}.params", self.shapes[kind], kind, params)
         if len(self.faults) > before or not isinstance(kind, str) or not isinstance(params, dict):
             return None
         return kind, params
 
-    def params(self, path: str, shape: _Shape, kind: str, params: dict[str, Any]) -> None:
+    def params(self, path: str, shape: Shape, kind: str, params: dict[str, Any]) -> None:
         for key in shape.required:
-            if not isinstance(params.get(key), str):
+            if not self.is_text(params.get(key)):
                 self.missing(path, key, params)
         known = (*shape.required, *shape.optional)
         for key, value in params.items():
-            if key in shape.optional and not isinstance(value, str):
+            if key in shape.optional and not self.is_text(value):
                 self.missing(path, key, params)
             if key not in known and not shape.open:
                 takes = f"{kind} takes {', '.join(f'`{name}`' for name in known) or 'no parameters'}"
                 advice = did_you_mean(key, known) or takes
                 self.add(member_path(path, key), f"unknown parameter {quoted(key)}", advice)
+
+    def is_text(self, value: Any) -> bool:
+        return isinstance(value, str) or (self.references and is_reference(value))
 
     def missing(self, path: str, key: str, holder: dict[str, Any], suggestion: str = "", wanted: str = "text") -> None:
         if key in holder:

@@ -178,4 +178,6 @@ def _code(error: MindxError) -> ErrorCode:
         return ErrorCode.SANDBOX_FAILED
     if isinstance(error, InputError) and error.code == "decision_invalid":
         return ErrorCode.INVALID_DECISION
+    if error.code == ErrorCode.GOAL_FAILED.value:
+        return ErrorCode.GOAL_FAILED
     return ErrorCode.INTERNAL_ERROR

@@ -134,6 +134,13 @@ class BaseTool(ABC):
         made = self.definition
         return ActionTraits(made.risk, made.require_human_approval, made.concurrency_key)
 
+    def result_fields(self, arguments: Mapping[str, Any]) -> frozenset[str] | None:
+        """Return the names that the result of such a call has when it succeeds, None when that is not known.
+
+        A plan that refers to another name of it is refused before it begins.
+        """
+        return None
+
     @abstractmethod
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Do one call; return a JSON value, a dict with a `status`, or a ToolResult.

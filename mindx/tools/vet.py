@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -79,14 +79,20 @@ class VettedPlan:
 
 
 def vet(
-    parsed: ParsedPlan, registry: ToolRegistry, judge: Judge, autonomous: bool = False, may_ask: bool = False
+    parsed: ParsedPlan,
+    registry: ToolRegistry,
+    judge: Judge,
+    autonomous: bool = False,
+    may_ask: bool = False,
+    states: Mapping[str, Any] | None = None,
 ) -> VettedPlan:
     """Walk all actions with the state that each would leave, and judge every Command.
 
-    `judge` is the policy's; `autonomous` is the operator's grant. `may_ask` True: somebody can answer what the policy
+    `states` is what tools remember from before, by name; those that are not there begin anew. `judge` is the policy's; `autonomous` is the operator's grant. `may_ask` True: somebody can answer what the policy
     asks about, so that it is no fault. A step at fault leaves the state as it was.
     """
     walk = _Walk(parsed, registry, judge, autonomous, may_ask)
+    walk.states.update(states or {})
     steps = [walk.step(action) for action in parsed.actions]
     faults = _listed([*parsed.faults, *walk.faults])
     of_step: dict[str, list[Fault]] = {}
@@ -126,7 +132,7 @@ class _Walk:
         if action.type != EXECUTE_TOOL:
             return VettedStep(action.index, action.action_id, action.type)
         params = thaw(action.params)
-        tool_id, command = params.pop("tool_id"), params["command"]
+        tool_id, command = params.pop("tool_id"), params.get("command", "")
         where = f"$[{action.index}].params"
         tool = self.registry.find(tool_id)
         lowered = None
@@ -147,7 +153,7 @@ class _Walk:
         problem = compile_check(tool.definition, tool.argument_schema)(plan_arguments(tool, params))
         if problem:
             self.faults.append(self.parsed.fault(where, problem))
-        return VettedStep(action.index, action.action_id, action.type, str(params["command"]))
+        return VettedStep(action.index, action.action_id, action.type, str(params.get("command", "")))
 
     def lowered(self, tool: AnyCommandTool, params: dict[str, Any], where: str) -> Lowered[Any] | None:
         if tool.tool_id not in self.states:
