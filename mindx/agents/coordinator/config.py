@@ -1,0 +1,26 @@
+"""What a coordinator works with: bounds, limits and times. All have defaults; none can be changed by an agent."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class CoordinatorConfig(BaseModel):
+    """Bounds of a coordinator; times in seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_interactions: int = Field(default=8, ge=1, le=64, description="Light Interactions at the same time.")
+    max_heavy: int = Field(default=2, ge=1, le=16, description="Analyses and verifications at the same time.")
+    max_improvements: int = Field(default=1, ge=1, le=4, description="Improvement agents at the same time.")
+    improvement_timeout_s: float = Field(default=1800.0, gt=0, le=86_400)
+    verify_timeout_s: float = Field(default=300.0, gt=0, le=3600)
+    listener_timeout_s: float = Field(default=5.0, gt=0, le=60)
+    cooldown_s: float = Field(default=3 * 3600.0, ge=0, description="After a failure a target is left alone so long.")
+    max_attempts: int = Field(default=3, ge=1, le=20, description="Tries of one backlog item.")
+    max_backlog: int = Field(default=1000, ge=1, le=100_000, description="Open items of the backlog.")
+    max_suggestions: int = Field(default=3, ge=1, le=20, description="Suggestions of one analysis.")
+    worker_interval_s: float = Field(default=3600.0, gt=0)
+    worker_analyzes: bool = Field(default=False, description="Analyse the system when the backlog has nothing to do.")
+    max_cpu_percent: float = Field(default=90.0, gt=0, le=100, description="A busier machine starts no improvement.")
+    model: str = Field(default="", description="The model for analyses and queries; empty: the provider's first.")

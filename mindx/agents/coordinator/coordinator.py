@@ -1,0 +1,251 @@
+"""The CoordinatorAgent: it routes what agents ask of the system, each Interaction once, within bounds, on record."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Union
+from weakref import WeakValueDictionary
+
+from mindx.agents.beliefs import BeliefSystem
+from mindx.agents.constitution import Act, Constitution, Layer
+from mindx.agents.coordinator.agent_book import AgentBook, AgentRecord
+from mindx.agents.coordinator.config import CoordinatorConfig
+from mindx.agents.coordinator.database import Database
+from mindx.agents.coordinator.events import Delivery, EventBus, Listener
+from mindx.agents.coordinator.interaction import (
+    MAX_METADATA_BYTES,
+    MAX_RESPONSE_BYTES,
+    Interaction,
+    InteractionError,
+    InteractionStatus,
+    InteractionType,
+    plain_json,
+)
+from mindx.agents.coordinator.interaction_store import InteractionStore
+from mindx.errors import InputError, MindxError
+from mindx.providers.base import BaseProvider
+from mindx.runtime.run_ids import new_id as fresh_id
+from mindx.runtime.tasks.atomic import locked
+
+if TYPE_CHECKING:
+    from mindx.agents.improvement.models import ImprovementRequest, ImprovementResult
+
+logger = logging.getLogger("mindx.coordinator")
+COORDINATOR_ID = "coordinator"
+LOCK = "coordinator.lock"
+Improve = Callable[["ImprovementRequest"], Awaitable["ImprovementResult"]]
+Handler = Callable[[Interaction], Awaitable[Any]]
+_HEAVY = frozenset({InteractionType.SYSTEM_ANALYSIS, InteractionType.VERIFY_TASK})
+_IMPROVING = frozenset({InteractionType.COMPONENT_IMPROVEMENT, InteractionType.ROLLBACK_COMPONENT})
+
+
+class NeedsApproval(Exception):
+    """A person has to say yes before an Interaction can go on."""
+
+
+class CoordinatorAgent:
+    """The one coordinator of a state folder; use it with `async with`, or `close` it.
+
+    `improve` has code changed (None: nothing improves here); `provider` answers queries and analyses. `project` is the
+    folder that is looked at and improved, None for none. Opening it takes the state folder's lock and marks what a dead
+    host left in progress as INTERRUPTED. Raises InputError (coordinator_in_use) when another one has it open,
+    StateError when the database cannot be used.
+    """
+
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        beliefs: BeliefSystem,
+        constitution: Constitution | None = None,
+        improve: Improve | None = None,
+        provider: BaseProvider | None = None,
+        project: Path | None = None,
+        config: CoordinatorConfig | None = None,
+        now: Callable[[], float] = time.time,
+        new_id: Callable[[str], str] = fresh_id,
+    ) -> None:
+        self.state_dir = Path(state_dir)
+        self.beliefs = beliefs
+        self.constitution = constitution or Constitution.load()
+        self.project = project
+        self._improve, self._provider = improve, provider
+        self.config = config or CoordinatorConfig()
+        self._now, self._new_id = now, new_id
+        self._held = ExitStack()
+        try:
+            busy = InputError("coordinator_in_use", f"another coordinator works in {self.state_dir}; end it first")
+            self._held.enter_context(locked(self.state_dir / LOCK, busy))
+            self.database = Database(self.state_dir)
+            self._held.callback(self.database.close)
+            self.interactions = InteractionStore(self.database)
+            self.agents = AgentBook(self.database)
+            self.interrupted = self.interactions.interrupt(self.time())
+            self.agents.register(COORDINATOR_ID, "coordinator", self.time(), instance=self)
+        except BaseException:
+            self._held.close()
+            raise
+        self.events = EventBus(self.config.listener_timeout_s)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one while somebody holds it
+        self._light = asyncio.Semaphore(self.config.max_interactions)
+        self._heavy = asyncio.Semaphore(self.config.max_heavy)
+        self._improving = asyncio.Semaphore(self.config.max_improvements)
+        self._handlers: dict[InteractionType, Handler] = {
+            InteractionType.AGENT_REGISTRATION: self._register,
+            InteractionType.PUBLISH_EVENT: self._publish,
+        }
+
+    def time(self) -> datetime:
+        """Return the time by this coordinator's clock."""
+        return datetime.fromtimestamp(self._now(), timezone.utc)
+
+    def register_agent(self, agent_id: str, agent_type: str, **known: Any) -> AgentRecord:
+        """Write an agent down and return its record; see `AgentBook.register` for what may be `known`."""
+        return self.agents.register(agent_id, agent_type, self.time(), **known)
+
+    def subscribe(self, topic: str, listener: Listener) -> Callable[[], None]:
+        """Have a listener called with the Events of a topic; see `EventBus.subscribe`."""
+        return self.events.subscribe(topic, listener)
+
+    async def publish(self, topic: str, data: Mapping[str, Any] | None = None) -> Delivery:
+        """Tell all listeners of a topic; see `EventBus.publish`."""
+        return await self.events.publish(topic, data)
+
+    def create_interaction(
+        self,
+        interaction_type: InteractionType | str,
+        content: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        key: str | None = None,
+    ) -> Interaction:
+        """Keep a request and return it, PENDING; with a `key` that was used before, return what that one became.
+
+        `user_id` is the person who asks, `agent_id` the registered agent: one of them. Raises InputError:
+        interaction_invalid, interaction_key_taken, agent_unknown; and StateError.
+        """
+        if (user_id is None) == (agent_id is None):
+            raise InputError("interaction_invalid", "an interaction comes from a person or from an agent: name one")
+        if agent_id is not None:
+            self.agents.get(agent_id)
+        at = self.time()
+        try:
+            new = Interaction(
+                interaction_id=self._new_id("int"),
+                interaction_type=InteractionType(interaction_type),
+                content=content,
+                metadata=plain_json(dict(metadata or {}), "metadata", MAX_METADATA_BYTES),
+                user_id=user_id,
+                agent_id=agent_id,
+                key=key,
+                created_at=at,
+            ).with_entry(user_id or agent_id or "", "asked", at)
+        except ValueError as error:
+            raise InputError("interaction_invalid", f"the interaction is not usable: {str(error)[:500]}") from None
+        return self.interactions.add(new)
+
+    async def process_interaction(self, interaction: Union[Interaction, str]) -> Interaction:  # noqa: UP007
+        """Do what is asked, once, and return the Interaction as it ended, or as it waits for a person.
+
+        One that has ended, waits for approval or was interrupted is returned as it is; one that another task processes
+        is waited for. A failure is in `error`. Raises InputError (interaction_unknown) and StateError; when it is
+        cancelled, so is the Interaction.
+        """
+        interaction_id = interaction if isinstance(interaction, str) else interaction.interaction_id
+        lock = self._locks.setdefault(interaction_id, asyncio.Lock())
+        async with lock:
+            found = self.interactions.get(interaction_id)
+            if found.status is not InteractionStatus.PENDING:
+                return found
+            async with self._bound(found.interaction_type):
+                return await self._process(found)
+
+    async def ask(self, interaction_type: InteractionType | str, content: str, **given: Any) -> Interaction:
+        """Create an Interaction and process it."""
+        return await self.process_interaction(self.create_interaction(interaction_type, content, **given))
+
+    async def close(self) -> None:
+        """Let go of the folder; may be called twice."""
+        await self.events.close()
+        self._held.close()
+
+    def _bound(self, kind: InteractionType) -> asyncio.Semaphore:
+        if kind in _IMPROVING:
+            return self._improving
+        return self._heavy if kind in _HEAVY else self._light
+
+    async def _process(self, asked: Interaction) -> Interaction:
+        begun = self._moved(asked, InteractionStatus.IN_PROGRESS, "began", started_at=self.time())
+        try:
+            self._allow(begun)
+            handler = self._handlers.get(begun.interaction_type)
+            if handler is None:
+                raise InputError("interaction_unsupported", f"nothing does {begun.interaction_type.value} here")
+            response = plain_json(await handler(begun), "response", MAX_RESPONSE_BYTES)
+        except NeedsApproval as waits:
+            return self._moved(begun, InteractionStatus.PENDING_APPROVAL, str(waits))
+        except asyncio.CancelledError:
+            self._moved(begun, InteractionStatus.CANCELLED, "cancelled", completed_at=self.time())
+            raise
+        except MindxError as error:
+            failed = InteractionError(
+                code=error.code, message=error.message, exit_code=error.exit_code, details=error.details
+            )
+            return self._failed(begun, failed)
+        except Exception as error:
+            logger.exception("the interaction %s failed", begun.interaction_id)
+            message = f"a mistake of mindx or of what is plugged in: {type(error).__name__}"
+            return self._failed(begun, InteractionError(code="internal_error", message=message))
+        return self._moved(begun, InteractionStatus.COMPLETED, "done", response=response, completed_at=self.time())
+
+    def _allow(self, asked: Interaction) -> None:
+        """Ask the Constitution about an agent's request. A person may ask for anything; what it leads to is judged."""
+        if asked.agent_id is not None:
+            layer = self.agents.get(asked.agent_id).layer
+            self.constitution.require(layer, asked.interaction_type.act)
+
+    def _failed(self, begun: Interaction, error: InteractionError) -> Interaction:
+        logger.info("interaction %s failed: %s", begun.interaction_id, error.message)
+        return self._moved(begun, InteractionStatus.FAILED, error.message[:1000], error=error, completed_at=self.time())
+
+    def _moved(self, was: Interaction, status: InteractionStatus, message: str, **changes: Any) -> Interaction:
+        told = was.with_entry(COORDINATOR_ID, message, self.time())
+        return self.interactions.change(told.model_copy(update={**changes, "status": status}), was.status)
+
+    async def _register(self, asked: Interaction) -> Any:
+        known = dict(asked.metadata)
+        layer = Layer(known.pop("layer", Layer.TOOL.value))
+        asker = None if asked.agent_id is None else self.agents.get(asked.agent_id).layer
+        self.constitution.require(asker or Layer.COORDINATOR, Act.REGISTER_AGENT)
+        if asker is not None and not layer.is_below(asker):
+            raise InputError("agent_layer_too_high", f"{asker.value} can only register agents below itself")
+        allowed = {name: known[name] for name in ("description", "capabilities", "metadata") if name in known}
+        record = self.register_agent(
+            str(known.get("agent_id", "")), str(known.get("agent_type", "")), layer=layer, **allowed
+        )
+        await self.publish("agent.registered", record.model_dump(mode="json"))
+        return record.model_dump(mode="json")
+
+    async def _publish(self, asked: Interaction) -> Any:
+        data = asked.metadata.get("data", {})
+        if not isinstance(data, dict):
+            raise InputError("interaction_invalid", "metadata.data is an object")
+        told = await self.publish(str(asked.metadata.get("topic", "")), data)
+        return {"topic": told.topic, "delivered": told.delivered, "problems": list(told.problems)}
+
+    async def __aenter__(self) -> CoordinatorAgent:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
