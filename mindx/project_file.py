@@ -8,29 +8,27 @@ import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
+from mindx.core.table import Problem, Table, TableError, key, keys_of, text
 from mindx.errors import InputError
 from mindx.policy.document import read_document
 from mindx.policy.layers import Layer, is_trusted, remember
 from mindx.policy.load import LoadedPolicy, load_policy, parse_policy, policy_name, read_policy_file
-from mindx.policy.model import Glob, Policy, WorkspaceRules
+from mindx.policy.model import GLOBS, Policy
 
 NAME = "mindx.yaml"
 
 
-class Wishes(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Wishes(Table):
     """The keys of a mindx.yaml, and of the user's own config.yaml. All are optional.
 
     `policy` is a preset's name or a path beside the file, `image` a base image's name, `exclude` are .gitignore
     patterns of what stays out of the workspace.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    policy: str | None = Field(default=None, min_length=1, max_length=1024)
-    image: str | None = Field(default=None, min_length=1, max_length=255)
-    exclude: tuple[Glob, ...] = ()
+    policy: str | None = key(text(1, 1024, none=True), None)
+    image: str | None = key(text(1, 255, none=True), None)
+    exclude: tuple[str, ...] = key(GLOBS, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,24 +124,22 @@ def parse_wishes(data: bytes, path: Path) -> Wishes:
     faults = [f"line {fault.line}: {fault.message}" for fault in document.faults]
     value = {} if document.value is None else document.value
     if not faults and not isinstance(value, dict):
-        faults = [f"it must be a mapping with the keys {', '.join(Wishes.model_fields)}"]
+        faults = [f"it must be a mapping with the keys {', '.join(item.name for item in keys_of(Wishes))}"]
     if not faults:
         try:
-            return Wishes.model_validate(value)
-        except ValidationError as error:
-            faults = [_fault(dict(one)) for one in error.errors()]
+            return Wishes.read(value)
+        except TableError as error:
+            faults = [_fault(problem) for problem in error.problems]
     raise InputError("project_file_invalid", f"{path} cannot be used: {'; '.join(faults)}")
 
 
-def _fault(error: dict[str, object]) -> str:
-    where = ".".join(str(part) for part in error["loc"])  # type: ignore[attr-defined]
-    if error["type"] == "extra_forbidden":
-        known = list(Wishes.model_fields)
-        near = difflib.get_close_matches(where, known, 1)
-        return f"there is no key {where[:60]!r}; " + (
-            f"did you mean {near[0]}?" if near else f"write {', '.join(known)}"
-        )
-    return f"{where}: {str(error['msg']).removeprefix('Value error, ')}"
+def _fault(problem: Problem) -> str:
+    where = ".".join(str(part) for part in problem.path)
+    if problem.kind == "unknown":
+        near = difflib.get_close_matches(where, problem.known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"write {', '.join(problem.known)}"
+        return f"there is no key {where[:60]!r}; {hint}"
+    return f"{where}: {problem.message}"
 
 
 def layer_of(found: ProjectFile) -> Layer | None:
@@ -164,20 +160,17 @@ def layer_of(found: ProjectFile) -> Layer | None:
         return None
     policy = Policy() if base is None else base.policy
     rules = policy.workspace
-    values: dict[str, object] = {
-        "workspace": WorkspaceRules.model_validate(
-            {**rules.model_dump(exclude_unset=True), "exclude": (*rules.exclude, *wishes.exclude)}
-        )
-    }
+    values: dict[str, object] = {"workspace": rules.changed(exclude=(*rules.exclude, *wishes.exclude))}
     if wishes.image is not None:
         values["image"] = wishes.image
-    written = policy.model_dump(exclude_unset=True, by_alias=True) | values
+    written = policy.written() | values
     if named is None and wishes.image is None and not found.trusted:
         written.pop("image", None)  # the preset's own choice of an image is no wish of the project
     try:
-        policy = Policy.model_validate(written)
-    except ValidationError as error:
-        raise InputError("project_file_invalid", f"{found.path} cannot be used: {error.errors()[0]['msg']}") from None
+        policy = Policy.read(written)
+    except TableError as error:
+        message = error.problems[0].message
+        raise InputError("project_file_invalid", f"{found.path} cannot be used: {message}") from None
     source = str(found.path)
     loaded = (
         LoadedPolicy(policy=policy, source=source, name="project", sha256=policy.sha256)

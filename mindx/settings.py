@@ -81,13 +81,21 @@ def read_settings(
         image=_first(
             (image, IMAGE_FLAG),
             (environ.get(IMAGE_VARIABLE) or None, IMAGE_VARIABLE),
-            (asked.image, str(path)),
-            (user.image, str(user_path)),
+            (project.image_name if project is not None else None, str(path)),
+            (_users_image(user, user_path), str(user_path)),
         ),
         exclude=(*asked.exclude, *(glob for glob in user.exclude if glob not in asked.exclude)),
         project=project,
         user_path=user_path,
         user=user,
+    )
+
+
+def _users_image(user: Wishes, path: Path) -> str | None:
+    if user.image is None or isinstance(user.image, str):
+        return user.image
+    raise InputError(
+        "project_file_invalid", f"{path} cannot be used: image: write a name; packages and Dockerfiles are a project's"
     )
 
 
@@ -138,8 +146,8 @@ def _with_exclude(merged: Merged, settings: Settings) -> Merged:
     """Add the patterns of the user's own file, which holds for all projects."""
     rules = merged.loaded.policy.workspace
     more = tuple(glob for glob in settings.user.exclude if glob not in rules.exclude)
-    changed = rules.model_copy(update={"exclude": (*rules.exclude, *more)})
-    policy = merged.loaded.policy.model_copy(update={"workspace": changed})
+    changed = rules.changed(exclude=(*rules.exclude, *more))
+    policy = merged.loaded.policy.changed(workspace=changed)
     loaded = replace(merged.loaded, policy=policy, sha256=policy.sha256)
     origin = {**merged.origin, "workspace.exclude": f"{merged.origin.get('workspace.exclude')}, {settings.user_path}"}
     return Merged(loaded, merged.layers, origin)

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from platformdirs import user_config_path
 
 from mindx.core.folders import state_dir
+from mindx.core.table import TableError, keys_of, written_name
 from mindx.errors import InputError
 from mindx.policy.load import LoadedPolicy, load_policy, parse_policy, read_policy_file
 from mindx.policy.model import Approvals, CommandLayer, Limits, MergedPolicy, Policy, WorkspaceRules
@@ -94,24 +95,26 @@ def merge(base: Layer, others: Sequence[Layer]) -> Merged:
     values["approvals"] = _tighten("approvals", base, others, _stricter_approval, origin, Approvals)
     values["workspace"] = _workspace(base, others, origin)
     values["autonomous"] = min(
-        [policy.autonomous, *(o.policy.autonomous for o in others if "autonomous" in o.policy.model_fields_set)],
+        [policy.autonomous, *(o.policy.autonomous for o in others if "autonomous" in o.policy.given)],
         key=_AUTONOMOUS.index,
     )
     origin["autonomous"] = _names("autonomous", base, others)
     for key in ("image", "runtime"):
-        chooser = next((o for o in (base, *others) if o.trusted and key in o.policy.model_fields_set), None)
+        chooser = next((o for o in (base, *others) if o.trusted and key in o.policy.given), None)
         values[key], origin[key] = getattr((chooser or base).policy, key), chooser.name if chooser else "built-in"
     # A gap is accepted only by the base, and only if every other layer that speaks of gaps accepts it too.
-    speaking = [set(o.policy.accept_gaps) for o in others if o.trusted and "accept_gaps" in o.policy.model_fields_set]
+    speaking = [set(o.policy.accept_gaps) for o in others if o.trusted and "accept_gaps" in o.policy.given]
     values["accept_gaps"] = tuple(gap for gap in policy.accept_gaps if all(gap in gaps for gaps in speaking))
     origin["accept_gaps"] = _names("accept_gaps", base, others)
     tightening = tuple(CommandLayer(name=o.name, rules=o.policy.commands) for o in others if o.policy.commands)
     origin["commands"] = ", ".join([base.name, *(layer.name for layer in tightening)])
     try:
-        merged = MergedPolicy.model_validate({**values, "tightened_by": tightening})
-    except ValueError as error:
+        merged = MergedPolicy.read({**values, "tightened_by": tightening})
+    except TableError as error:
         names = ", ".join(layer.loaded.source for layer in (base, *others))
-        raise InputError("policy_conflict", f"the policies {names} do not fit together: {_first_line(error)}") from None
+        raise InputError(
+            "policy_conflict", f"the policies {names} do not fit together: {error.problems[0].message}"
+        ) from None
     loaded = replace(base.loaded, policy=merged, sha256=merged.sha256)
     return Merged(loaded, (base, *others), origin)
 
@@ -126,13 +129,13 @@ def _tighten(
 ) -> dict[str, Any]:
     """Return the values of one table: the base's, made stricter by whatever another layer sets."""
     table, values = getattr(base.policy, key), {}
-    for name, info in model.model_fields.items():
-        alias = info.alias or name
+    for item in keys_of(model):
+        name, alias = item.name, written_name(item)
         value = getattr(table, name)
-        source = base.name if name in table.model_fields_set else "built-in"
+        source = base.name if name in table.given else "built-in"
         for other in others:
             theirs = getattr(other.policy, key)
-            if name in theirs.model_fields_set and stricter(value, getattr(theirs, name)) != value:
+            if name in theirs.given and stricter(value, getattr(theirs, name)) != value:
                 value, source = getattr(theirs, name), other.name
         values[alias], origin[f"{key}.{alias}"] = value, source
     return values
@@ -169,7 +172,7 @@ def _workspace(base: Layer, others: Sequence[Layer], origin: dict[str, str]) -> 
 
 
 def _names(key: str, base: Layer, others: Sequence[Layer]) -> str:
-    names = [layer.name for layer in (base, *others) if key in layer.policy.model_fields_set]
+    names = [layer.name for layer in (base, *others) if key in layer.policy.given]
     return ", ".join(names) or "built-in"
 
 
@@ -177,16 +180,16 @@ def _origin_of(base: Layer) -> dict[str, str]:
     origin: dict[str, str] = {}
     for key, model in (("limits", Limits), ("approvals", Approvals), ("workspace", WorkspaceRules)):
         table = getattr(base.policy, key)
-        for name, info in model.model_fields.items():
-            origin[f"{key}.{info.alias or name}"] = base.name if name in table.model_fields_set else "built-in"
+        for item in keys_of(model):
+            origin[f"{key}.{written_name(item)}"] = base.name if item.name in table.given else "built-in"
     for key in ("image", "runtime", "accept_gaps", "commands", "autonomous"):
-        origin[key] = base.name if key in base.policy.model_fields_set else "built-in"
+        origin[key] = base.name if key in base.policy.given else "built-in"
     return origin
 
 
 def _refuse_untrusted(layer: Layer) -> None:
     policy = layer.policy
-    asked: list[str] = [key for key in ("image", "runtime", "accept_gaps") if key in policy.model_fields_set]
+    asked: list[str] = [key for key in ("image", "runtime", "accept_gaps") if key in policy.given]
     asked += ["workspace.include"] if policy.workspace.include else []
     if asked:
         beside = Path(layer.loaded.source).parent
@@ -196,11 +199,6 @@ def _refuse_untrusted(layer: Layer) -> None:
             f"{layer.loaded.source} sets {', '.join(asked)}, which a project may do only when you trust it; read the "
             f"file, then: mindx trust {folder}",
         )
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines()]
-    return next((line.removeprefix("Value error, ") for line in lines[1:] if line.startswith("Value error")), lines[0])
 
 
 def user_policy_path() -> Path:

@@ -8,24 +8,16 @@ import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel, ValidationError
 
 from mindx.core.data_files import data_path
 from mindx.core.fault import Fault
+from mindx.core.table import Problem, TableError
 from mindx.errors import InputError
 from mindx.policy.document import MAX_FILE_BYTES, Document, read_document
-from mindx.policy.model import LATER_KEYS, Approvals, Limits, Policy, Rule, WorkspaceRules
+from mindx.policy.model import LATER_KEYS, Policy
 
 PRESETS = ("default", "read-only", "python-dev", "ci-eval")
 DEFAULT_PRESET = "default"
-_TABLES: dict[str, type[BaseModel]] = {
-    "limits": Limits,
-    "workspace": WorkspaceRules,
-    "commands": Rule,
-    "approvals": Approvals,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,39 +67,24 @@ def parse_policy(data: bytes, *, source: str, name: str = "policy") -> LoadedPol
     values.setdefault("name", name)
     faults = [] if "version" in values else [document.fault((), "version is missing", "add: version: 1")]
     try:
-        policy = Policy.model_validate(values)
-    except ValidationError as error:
-        faults += [_fault(item, document) for item in error.errors(include_url=False, include_input=False)]
+        policy = Policy.read(values)
+    except TableError as error:
+        faults += [_fault(problem, document) for problem in error.problems]
     if faults:
         raise _invalid(faults, source)
     return LoadedPolicy(policy, policy.name, policy.sha256, source)
 
 
-def _fault(item: Any, document: Document) -> Fault:
-    path, kind, message = tuple(item["loc"]), item["type"], str(item["msg"])
-    if kind == "extra_forbidden":
-        return _unknown_key(path, document)
-    message = message.removeprefix("Value error, ")
-    if kind in ("model_type", "model_attributes_type", "dict_type"):
-        message = "this must be a list of keys and values"
-    elif kind == "tuple_type":
-        message = "this must be a list; write each item on a line of its own, after a dash"
-    return document.fault(path, message)
-
-
-def _unknown_key(path: tuple[str | int, ...], document: Document) -> Fault:
-    key = str(path[-1])
-    if len(path) == 1 and key in LATER_KEYS:
-        return document.fault(path, f"the key {key} is not supported: {LATER_KEYS[key]}", "remove it", at_key=True)
-    known = _known_keys(path)
-    near = difflib.get_close_matches(key, known, 1, 0.5)
-    hint = f"did you mean {near[0]}?" if near else f"the keys here are {', '.join(known)}"
-    return document.fault(path, f"unknown key {key[:80]}", hint, at_key=True)
-
-
-def _known_keys(path: tuple[str | int, ...]) -> list[str]:
-    model = Policy if len(path) == 1 else _TABLES.get(str(path[0]), Policy)
-    return [field.alias or name for name, field in model.model_fields.items()]
+def _fault(problem: Problem, document: Document) -> Fault:
+    if problem.kind != "unknown":
+        return document.fault(problem.path, problem.message)
+    name = str(problem.path[-1])
+    if len(problem.path) == 1 and name in LATER_KEYS:
+        message = f"the key {name} is not supported: {LATER_KEYS[name]}"
+        return document.fault(problem.path, message, "remove it", at_key=True)
+    near = difflib.get_close_matches(name, problem.known, 1, 0.5)
+    hint = f"did you mean {near[0]}?" if near else f"the keys here are {', '.join(problem.known)}"
+    return document.fault(problem.path, problem.message, hint, at_key=True)
 
 
 def _invalid(faults: list[Fault], source: str) -> InputError:

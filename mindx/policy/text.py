@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from mindx.core.table import keys_of, written_name
 from mindx.policy.model import Approvals, Limits, Policy, Rule, WorkspaceRules
 from mindx.policy.units import format_duration, format_size
 
@@ -47,10 +48,7 @@ def as_yaml(policy: Policy, origin: Mapping[str, str] | None = None) -> str:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a policy file."""
-    schema = Policy.model_json_schema(by_alias=True)
-    schema["properties"]["version"] = {"const": 1}
-    for key, default in _limits(Limits()).items():
-        schema["$defs"]["Limits"]["properties"][key]["default"] = default
+    schema = Policy.schema()
     return {"$schema": SCHEMA_DIALECT, **schema, "title": "mindx policy", "required": ["version"]}
 
 
@@ -61,18 +59,18 @@ def _line(key: str, value: Any, source: str | None) -> str:
 
 def _limits(limits: Limits) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name, info in Limits.model_fields.items():
-        value = getattr(limits, name)
+    for item in keys_of(Limits):
+        name, value = item.name, getattr(limits, item.name)
         if name.endswith("_bytes"):
             value = format_size(value)
         elif name.endswith("_s"):
             value = format_duration(value)
-        values[info.alias or name] = value
+        values[written_name(item)] = value
     return values
 
 
 def _table(table: Any, model: type[WorkspaceRules] | type[Approvals]) -> dict[str, Any]:
-    values = {name: getattr(table, name) for name in model.model_fields}
+    values = {item.name: getattr(table, item.name) for item in keys_of(model)}
     return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
 
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from pydantic import ValidationError
-
 from mindx.core.command import WORKSPACE, Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult
 from mindx.core.verdict import Verdict
+from mindx.core.table import TableError
 from mindx.errors import InputError, SandboxError
 from mindx.policy.approval import Approver
 from mindx.policy.engine import PolicyEngine
@@ -40,7 +39,8 @@ class Session:
     is copied in (never mounted), or None for an empty one. `image` takes the place of the policy's image.
     `autonomous` grants the removal of files, if the policy leaves that to the operator. `recorder` gets one event for
     each Command. `approver` is asked about what the policy asks about; None: then that is denied. `open_sandbox` makes
-    the sandbox; it is for tests.
+    the sandbox; it is for tests. `tells_files` has every Receipt name the files that the command changed, which costs a
+    look at each file of the workspace.
 
     Raises InputError (policy, workspace) when it is made or entered, EngineError, ImageError or SandboxError when it
     is entered; then nothing is left behind.
@@ -55,6 +55,7 @@ class Session:
         autonomous: bool = False,
         recorder: Recorder | None = None,
         approver: Approver | None = None,
+        tells_files: bool = False,
         open_sandbox: SandboxFactory = docker_sandbox,
     ) -> None:
         loaded = policy if isinstance(policy, LoadedPolicy) else load_policy(policy)
@@ -64,6 +65,7 @@ class Session:
         self.baseline = Baseline()
         self._workspace = None if workspace is None else Path(workspace)
         self._recorder = recorder
+        self._tells_files = tells_files
         self._open_sandbox = open_sandbox
         self._sandbox: Sandbox | None = None
         self.accepted_gaps: tuple[str, ...] = ()  # the controls that the engine lacks and the policy does without
@@ -163,7 +165,8 @@ class Session:
         try:
             tell("starting the sandbox")
             decide = None if self.asking is None else self.asking.decide
-            inner = Driver(self._open_sandbox(self.policy, tell), self._judge, decide)
+            sandbox = self._open_sandbox(self.policy, tell)
+            inner = Driver(sandbox, self._judge, decide, tells_files=self._tells_files)
             self._sandbox = inner if self._recorder is None else RecordedSandbox(inner, self._recorder)
             await self._sandbox.start()
             if self._sandbox.attestation is not None:
@@ -232,7 +235,7 @@ def with_image(loaded: LoadedPolicy, image: str) -> LoadedPolicy:
     """Return the policy with another image. Raises InputError for what is no image's name."""
     try:
         checked = Policy(image=image).image
-    except ValidationError:
+    except TableError:
         raise InputError("image_name_invalid", f"{image!a} is not the name of an image") from None
-    policy = loaded.policy.model_copy(update={"image": checked})
+    policy = loaded.policy.changed(image=checked)
     return dataclasses.replace(loaded, policy=policy, sha256=policy.sha256)

@@ -51,7 +51,7 @@ class DockerBackend:
         workspace_inodes: int = WORKSPACE_INODES,
         background: int = 0,
     ) -> Sandbox:
-        limits = Limits(workspace=workspace_bytes, workspace_inodes=workspace_inodes, background=background)
+        limits = Limits(workspace_bytes=workspace_bytes, workspace_inodes=workspace_inodes, background=background)
         return DockerSandbox(ContainerSettings(limits))
 
     async def make_fifo(self, sandbox: Sandbox, path: str) -> None:

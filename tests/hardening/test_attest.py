@@ -278,7 +278,14 @@ def test_it_is_data_on_the_sandbox_and_costs_little(ready: None) -> None:
 
 
 def test_fewer_limits_are_attested_too(ready: None) -> None:
-    limits = Limits(memory=256 << 20, pids=64, workspace=32 << 20, workspace_inodes=4096, tmp=8 << 20, tmp_inodes=1024)
+    limits = Limits(
+        memory_bytes=256 << 20,
+        pids=64,
+        workspace_bytes=32 << 20,
+        workspace_inodes=4096,
+        tmp_bytes=8 << 20,
+        tmp_inodes=1024,
+    )
     attestation = asyncio.run(attested(ContainerSettings(limits)))
     assert attestation.facts["pids_limit"] == "64"
     assert attestation.facts["memory_limit"] == str(256 << 20)

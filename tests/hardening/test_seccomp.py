@@ -149,7 +149,7 @@ async def run_workload(sandbox: DockerSandbox) -> float:
         return took
 
 
-LIMITS = Limits(memory=2 << 30, workspace=512 << 20, tmp=128 << 20)
+LIMITS = Limits(memory_bytes=2 << 30, workspace_bytes=512 << 20, tmp_bytes=128 << 20)
 
 
 @pytest.mark.timeout(900)  # on a fresh machine its image is built first

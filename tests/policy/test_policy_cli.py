@@ -13,6 +13,7 @@ from mindx.cli.trust import command as trust_command
 from mindx.core.command import Exec, ReadFile, WriteFile
 from mindx.core.data_files import data_path
 from mindx.core.folders import state_dir
+from mindx.core.table import keys_of, written_name
 from mindx.errors import InputError
 from mindx.policy.document import read_document
 from mindx.policy.layers import PROJECT_FILE
@@ -277,7 +278,7 @@ def test_the_documentation_names_every_key() -> None:
     text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
     named = {word.rpartition(".")[2] for word in re.findall(r"`([a-z_.]+)`", text)}
     tables = (Policy, Limits, WorkspaceRules, Approvals, Rule)
-    keys = {info.alias or name for table in tables for name, info in table.model_fields.items()}
+    keys = {written_name(item) for table in tables for item in keys_of(table)}
     assert keys - {"limits", "workspace", "approvals"} <= named
     for preset in PRESETS:
         assert f"**{preset}**" in text

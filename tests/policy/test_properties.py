@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mindx.core.command import Exec
+from mindx.core.table import keys_of
 from mindx.errors import InputError
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.layers import Layer, merge
@@ -24,6 +25,8 @@ from mindx.policy.wrappers import inner
 QUICK = settings(deadline=None, max_examples=150)
 words = st.sampled_from(["a", "b", "ab", "-a", "-b", "-ab", "--all", "a.txt", "x y", "*", "(", ""])
 elements = st.sampled_from(["a", "b", "-a", "*", "**", "*.txt", "(a|b)", "[-a|b]", "{-a|-b}", "'*'", "--all"])
+
+LIMITS = [item.name for item in keys_of(Limits)]
 
 
 def regex_of(element: str) -> str:
@@ -202,12 +205,12 @@ def test_merging_is_never_looser_than_any_layer(base: str, others: list[tuple[st
     first = layer("command line", base)
     merged = merge(first, layers).loaded.policy
     for one in (first, *layers):
-        for name in Limits.model_fields:
-            if one is first or name in one.policy.limits.model_fields_set:
+        for name in LIMITS:
+            if one is first or name in one.policy.limits.given:
                 assert getattr(merged.limits, name) <= getattr(one.policy.limits, name)
         for kind in ("exclude", "secrets", "protected"):
             assert set(getattr(one.policy.workspace, kind)) <= set(getattr(merged.workspace, kind))
-        if one is first or "autonomous" in one.policy.model_fields_set:
+        if one is first or "autonomous" in one.policy.given:
             assert merged.grants_autonomous(True) <= one.policy.grants_autonomous(True)
             assert merged.grants_autonomous(False) <= one.policy.grants_autonomous(False)
         for argv in BATTERY:
@@ -269,7 +272,7 @@ def test_a_thousand_spoilt_policy_files_are_refused_or_stricter(first: int) -> N
             refused += bool(error.code == "policy_invalid" and error.details["faults"])
             told += 1
             continue
-        for name in Limits.model_fields:
+        for name in LIMITS:
             assert getattr(spoilt.limits, name) <= getattr(sound.limits, name), (seed, name)
         assert spoilt.autonomous == "flag"
         engine = PolicyEngine(spoilt, autonomous=True)

@@ -228,8 +228,8 @@ def test_a_denied_step_is_denied_whoever_could_answer(runs):
 
 def test_the_clocks_stop_while_a_person_decides(runs):
     """The person takes three times what the session has; the loop's clock is what is waited for."""
-    limits = ASKS.policy.limits.model_copy(update={"session_timeout_s": 0.2})
-    policy = dataclasses.replace(ASKS, policy=ASKS.policy.model_copy(update={"limits": limits}))
+    limits = ASKS.policy.limits.changed(session_timeout_s=0.2)
+    policy = dataclasses.replace(ASKS, policy=ASKS.policy.changed(limits=limits))
 
     async def slow(request):
         await asyncio.sleep(0.6)
@@ -242,8 +242,8 @@ def test_the_clocks_stop_while_a_person_decides(runs):
 
 
 def test_the_clock_goes_on_after_the_answer(runs):
-    limits = ASKS.policy.limits.model_copy(update={"session_timeout_s": 0.2})
-    policy = dataclasses.replace(ASKS, policy=ASKS.policy.model_copy(update={"limits": limits}))
+    limits = ASKS.policy.limits.changed(session_timeout_s=0.2)
+    policy = dataclasses.replace(ASKS, policy=ASKS.policy.changed(limits=limits))
     result = runs.run([run("cat"), run("sleep", "30")], policy=policy, approver=Person(Approval("once")))
     assert result.outcome is Outcome.PARTIAL
 

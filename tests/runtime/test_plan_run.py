@@ -19,7 +19,7 @@ def tool(command, **params):
 
 def limited(runs, **limits):
     policy = runs.policy.policy
-    changed = policy.model_copy(update={"limits": policy.limits.model_copy(update=limits)})
+    changed = policy.changed(limits=policy.limits.changed(**limits))
     return dataclasses.replace(runs.policy, policy=changed)
 
 

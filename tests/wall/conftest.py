@@ -22,4 +22,4 @@ async def sandbox(derived_image: DerivedImage) -> AsyncIterator[DockerSandbox]:
 @pytest.fixture
 def make(derived_image: DerivedImage) -> Callable[..., DockerSandbox]:
     """Make a sandbox with limits of its own, not started."""
-    return lambda **limits: DockerSandbox(ContainerSettings(Limits(**limits)))
+    return lambda **limits: DockerSandbox(ContainerSettings(Limits.read(limits)))

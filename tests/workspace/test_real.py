@@ -17,7 +17,7 @@ from mindx.workspace.pull import collect
 from mindx.workspace.store import RunFolder
 from tests.workspace.support import LIMIT_BYTES, Worked, fill, listing
 
-LIMITS = Limits(workspace=64 * 1024 * 1024, workspace_inodes=8192)
+LIMITS = Limits(workspace_bytes=64 * 1024 * 1024, workspace_inodes=8192)
 
 HOSTILE = r"""
 import os, socket, stat
