@@ -196,7 +196,7 @@ class AgentWork:
 
     def _session_of(self, environment: SessionEnvironment, policy: SessionPolicy | None) -> Session:
         root = environment.workspace_root
-        return Session(self.policy, root, recorder=self._recorder, open_sandbox=self._open_sandbox)
+        return Session(self.policy, root, recorder=self._recorder, tells_files=True, open_sandbox=self._open_sandbox)
 
     def _hear(self, event: AgentEvent) -> None:
         payload = event.payload

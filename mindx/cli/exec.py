@@ -102,7 +102,7 @@ def command(
     """Run one program in a container, without a shell, and exit with its code."""
     approver = approver_for(approve_from, stdin_is_free=True)  # a terminal is never read for the program
     loaded = effective_policy(policy, image, workspace)
-    session = Session(loaded, workspace, autonomous=autonomous, approver=approver)
+    session = Session(loaded, workspace, autonomous=autonomous, approver=approver, tells_files=True)
     wanted = session.command(argv, cwd=cwd, env=dict(map(_pair, variables)), timeout_s=timeout_s)
     verdict = session.engine.judge(wanted)
     if verdict.decision == "deny" or (verdict.decision == "ask" and approver is None):
@@ -200,6 +200,9 @@ def document_of(result: ExecResult, policy: LoadedPolicy, accepted_gaps: Sequenc
         "throttled_s": round(receipt.throttled_s, 6),
         "oom_kills": receipt.oom_kills,
         "killed_count": receipt.killed_count,
+        "files_changed": [plain_text(name) for name in receipt.files_changed],
+        "files_changed_count": receipt.files_changed_count,
+        "files_changed_complete": receipt.files_changed_complete,
     }
 
 

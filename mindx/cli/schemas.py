@@ -114,6 +114,9 @@ def _exec() -> Schema:
         throttled_s=maybe(NUMBER),
         oom_kills=COUNT,
         killed_count=COUNT,
+        files_changed=many(TEXT),
+        files_changed_count=maybe(COUNT),
+        files_changed_complete=YES_NO,
     )
 
 

@@ -22,6 +22,7 @@ class Exec:
     `executable`, if given, is the absolute path to start instead (an activated virtual environment's interpreter).
     `env` is added to the container's fixed variables. `timeout_s` None means no deadline.
     `max_output_bytes` caps what is kept of each stream: head and tail are kept, the rest is counted.
+    `tells_files` has the Receipt name the files that changed, at the price of a look at each file of the workspace.
     """
 
     argv: tuple[str, ...]
@@ -31,6 +32,7 @@ class Exec:
     timeout_s: float | None = DEFAULT_TIMEOUT_S
     max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
     executable: str | None = None
+    tells_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)

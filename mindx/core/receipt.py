@@ -46,6 +46,12 @@ class Receipt:
     that it refused for the pids limit, `throttled_s` the seconds for which a CPU quota held the container back. These
     are the container's: of commands that run side by side, each sees what all of them did.
     The byte counts and digests are of the whole streams, also of what was not kept.
+    `files_changed` names what changed in the workspace while the command ran, relative to it, the first 100 of
+    `files_changed_count`; None: the command did not ask (`Exec.tells_files`). A directory's name ends in `/` (`./` is
+    the workspace) and means that names in it came or went, or its rights changed. `files_changed_complete` is False
+    when not all could be looked at: over 20,000 files, a directory that may not be read, a clock that was set
+    meanwhile. What is written through a mapping (mmap) that was read through before is not seen, and where the kernel's
+    file times are coarse (before Linux 6.13) a change up to 10 ms before the start is told too.
     """
 
     exit_cause: ExitCause
@@ -64,6 +70,9 @@ class Receipt:
     memory_peak_bytes: int = 0
     pids_refused: int = 0
     throttled_s: float = 0.0
+    files_changed: tuple[str, ...] = ()
+    files_changed_count: int | None = None
+    files_changed_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,10 @@ class KilledRecord(_Record):
 
 
 class ReceiptRecord(_Record):
-    """What a program used and left (see Receipt). `killed` names at most 100, `killed_count` counts all."""
+    """What a program used and left (see Receipt). `killed` names at most 100, `killed_count` counts all.
+
+    `files_changed_count` is None where nobody looked.
+    """
 
     cpu_s: float
     memory_peak_bytes: int
@@ -79,6 +82,9 @@ class ReceiptRecord(_Record):
     throttled_s: float
     killed: tuple[KilledRecord, ...] = ()
     killed_count: int = 0
+    files_changed: tuple[str, ...] = ()
+    files_changed_count: int | None = None
+    files_changed_complete: bool = False
 
     @classmethod
     def of(cls, receipt: Receipt) -> ReceiptRecord:
@@ -96,6 +102,9 @@ class ReceiptRecord(_Record):
                 KilledRecord(pid=process.pid, name=plain_text(process.name)) for process in receipt.killed[:MAX_KILLED]
             ),
             killed_count=receipt.killed_count,
+            files_changed=tuple(map(plain_text, receipt.files_changed)),
+            files_changed_count=receipt.files_changed_count,
+            files_changed_complete=receipt.files_changed_complete,
         )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 
 from . import wire
+from .changed import Moment
 from .spawn import NoFolder, Spawned
 from .streams import EMPTY, OutputStream
 from .watchdog import NEVER
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .cgroup import Count
+    from .changed import Changed
     from .facts import Before
 
 
@@ -35,6 +36,7 @@ class RunningCommand:
             OutputStream(spawned.stdout, wire.STDOUT, request.head_bytes, request.tail_bytes),
             OutputStream(spawned.stderr, wire.STDERR, request.head_bytes, request.tail_bytes),
         ]
+        self.moment: Moment | None = None  # from which on its changes of files count; None: nobody asks
         self.began_ns = began_ns  # before the spawn: the program may be well on its way when PID 1 gets its turn
         self.deadline_ns = self.began_ns + request.deadline_ms * 1_000_000 if request.deadline_ms else NEVER
         self.status: int | None = None
@@ -103,10 +105,12 @@ class RunningCommand:
             os.close(self.pidfd)
             self.pidfd = -1
 
-    def record(self, killed: list[tuple[int, bytes]], after: Count) -> wire.ExitRecord:
+    def record(
+        self, killed: list[tuple[int, bytes]], after: Count, ended_ns: int, changed: Changed | None
+    ) -> wire.ExitRecord:
         """Return the record; called once, when nothing of the command is alive."""
         record = wire.ExitRecord()
-        record.duration_ns = time.monotonic_ns() - self.began_ns
+        record.duration_ns = ended_ns - self.began_ns
         record.cpu_us = int(self.cpu_s * 1e6)
         # A spawned process starts with the size of PID 1, whose memory it shares until its exec: no more is known then.
         record.max_rss_kib = self.max_rss_kib if self.max_rss_kib > self.before.own_kib else 0
@@ -120,6 +124,9 @@ class RunningCommand:
         record.memory_peak = after.memory_peak if after.memory_peak > count.memory_peak else 0
         record.killed_count = len(killed)
         record.killed = [b"%d %s" % (pid, name) for pid, name in killed[:64]]
+        if changed is not None:
+            record.files_seen = wire.FILES_ALL if changed.complete else wire.FILES_SOME
+            record.changed_count, record.changed = changed.count, changed.names
         self._judge(record)
         return record
 

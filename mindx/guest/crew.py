@@ -8,6 +8,7 @@ import select
 import time
 
 from . import cgroup, facts, processes, watchdog, wire
+from .changed import MARK, Changed, Moment, changed_since
 from .command import RunningCommand, open_pidfd, refusal
 from .connection import Connection
 
@@ -15,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .files import Root
     from .identity import Identity
     from .spawn import Spawner
 
@@ -42,7 +44,9 @@ class Crew:
         self.counted: cgroup.Count | None = None  # the kernel's counts when the last command ended
         self.held_until = 0.0  # no deadline counts before this: the container was paused
         self.reap_after_s = REAP_SELDOM_S
-        self.identity: Identity  # this and the next come with HELLO
+        self.identity: Identity  # this and the next two come with HELLO
+        self.root: Root
+        self._mark = -1
         self.spawner: Spawner
 
     def wake_at(self, until: float) -> float:
@@ -92,6 +96,7 @@ class Crew:
             self.counted = None  # what runs beside it may have moved the counts since
         before, began_ns, kills = facts.before(self.counted), time.monotonic_ns(), self.watch.kills()
         try:
+            moment = self._moment() if request.tells_files else None
             spawned = self.spawner.spawn(
                 request.slot, request.argv, request.cwd, request.env, request.executable, request.has_stdin
             )
@@ -106,7 +111,7 @@ class Crew:
             self._fail_spawn(request_id, errno.EINVAL, str(error))
             return
         command = RunningCommand(request_id, request, spawned, began_ns, before)
-        command.kills_before = kills
+        command.kills_before, command.moment = kills, moment
         self.commands[request.slot] = command
         for stream in command.streams:
             self.by_handle[stream.handle] = command
@@ -291,9 +296,18 @@ class Crew:
             self._fail_spawn(command.request_id, errno.EINTR, "it was killed to free the container's first process")
         else:
             self.counted = facts.count()
-            self.connection.send(wire.EXITED, command.request_id, command.record(killed, self.counted).pack())
+            record = command.record(killed, self.counted, time.monotonic_ns(), self._changed_by(command))
+            self.connection.send(wire.EXITED, command.request_id, record.pack())
         command.close()
         self._publish_deadline()
+
+    def _moment(self) -> Moment:
+        if self._mark < 0:
+            self._mark = os.open(MARK, os.O_RDONLY | os.O_CLOEXEC)
+        return Moment(self._mark)
+
+    def _changed_by(self, command: RunningCommand) -> Changed | None:
+        return None if command.moment is None else changed_since(command.moment, self.root, self.identity)
 
     def _publish_deadline(self) -> None:
         held = time.monotonic() < self.held_until

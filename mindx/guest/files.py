@@ -13,6 +13,7 @@ import stat
 from . import wire
 
 WORKSPACE = b"/workspace"
+VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # removed or replaced since it was listed
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 

@@ -141,7 +141,7 @@ class Supervisor:
             root = Root()
         finally:
             identity.leave()
-        self.crew.identity = identity
+        self.crew.identity, self.crew.root = identity, root
         self.crew.spawner = Spawner(identity, self.crew.watch, root)
         self.desk = Desk(identity, root, self.connection)
         self.connection.send(wire.READY, request_id, wire.join_texts(facts.gather() + self._agent_facts()))

@@ -26,7 +26,6 @@ MAX_DEPTH = 200  # each level holds a handle; a deeper directory is listed as `o
 BATCH_BYTES = 64 * 1024
 SLACK_BYTES = 16 << 20
 TRIES = 100  # against a command in the background that takes its own folder's rights away again and again
-VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # removed or replaced since it was listed
 
 
 def seen_of(found: os.stat_result) -> Seen:
@@ -230,7 +229,7 @@ class Manifest:
                 try:
                     below = self._enter(level, name, seen)
                 except OSError as error:
-                    if error.errno in VANISHED:
+                    if error.errno in files.VANISHED:
                         continue
                     raise  # what cannot be seen must not look deleted
                 self._levels.append(below)

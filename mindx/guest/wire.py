@@ -146,14 +146,27 @@ def split_texts(payload: bytes) -> list[bytes]:
     return payload.split(b"\0") if payload else []
 
 
-# slot, has stdin, argc, envc, deadline in ms (0: none), head and tail to keep of each stream in bytes
+HAS_STDIN = 1
+TELLS_FILES = 2
+# slot, flags, argc, envc, deadline in ms (0: none), head and tail to keep of each stream in bytes
 _EXEC = struct.Struct("<BBHHIQQ")
 
 
 class ExecRequest:
     """One program to run."""
 
-    __slots__ = ("argv", "cwd", "deadline_ms", "env", "executable", "has_stdin", "head_bytes", "slot", "tail_bytes")
+    __slots__ = (
+        "argv",
+        "cwd",
+        "deadline_ms",
+        "env",
+        "executable",
+        "has_stdin",
+        "head_bytes",
+        "slot",
+        "tail_bytes",
+        "tells_files",
+    )
 
     def __init__(
         self,
@@ -166,6 +179,7 @@ class ExecRequest:
         tail_bytes: int,
         has_stdin: bool,
         slot: int = 0,
+        tells_files: bool = False,
     ) -> None:
         self.argv = argv
         self.cwd = cwd
@@ -176,12 +190,13 @@ class ExecRequest:
         self.tail_bytes = tail_bytes
         self.has_stdin = has_stdin
         self.slot = slot
+        self.tells_files = tells_files
 
     def pack(self) -> bytes:
         """Return the payload. Raises ValueError for a NUL in a text, struct.error for a number out of range."""
         head = _EXEC.pack(
             self.slot,
-            self.has_stdin,
+            (HAS_STDIN if self.has_stdin else 0) | (TELLS_FILES if self.tells_files else 0),
             len(self.argv),
             len(self.env),
             self.deadline_ms,
@@ -195,26 +210,37 @@ class ExecRequest:
         """Return the request of a payload. Raises WireError when the counts do not fit."""
         if len(payload) < _EXEC.size:
             raise WireError("an exec request of %d bytes" % len(payload))
-        slot, has_stdin, argc, envc, deadline_ms, head, tail = _EXEC.unpack_from(payload)
+        slot, flags, argc, envc, deadline_ms, head, tail = _EXEC.unpack_from(payload)
         texts = payload[_EXEC.size :].split(b"\0")
         if len(texts) != 2 + argc + envc or not argc:
             raise WireError("an exec request of %d texts" % len(texts))
         argv, env = texts[2 : 2 + argc], texts[2 + argc :]
-        return cls(argv, texts[0], env, texts[1], deadline_ms, head, tail, bool(has_stdin), slot)
+        has_stdin, tells_files = bool(flags & HAS_STDIN), bool(flags & TELLS_FILES)
+        return cls(argv, texts[0], env, texts[1], deadline_ms, head, tail, has_stdin, slot, tells_files)
 
 
-# cause, signal, exit code, wall ns, cpu us, max rss KiB, bytes out, bytes err, digests, oom kills, killed
-_EXIT = struct.Struct("<BBxxiQQQQQ32s32sIIIQQ")
+FILES_UNSEEN = 0  # nobody asked
+FILES_SOME = 1  # more may have changed
+FILES_ALL = 2
+# cause, signal, files seen, named processes, exit code, wall ns, cpu us, max rss KiB, bytes out, bytes err, digests,
+# oom kills, killed, pids refused, throttled us, memory peak, files changed
+_EXIT = struct.Struct("<BBBBiQQQQQ32s32sIIIQQI")
 
 
 class ExitRecord:
-    """What a command really did. `killed` holds texts `pid name`, at most 64 of `killed_count`."""
+    """What a command really did.
+
+    `killed` holds texts `pid name`, at most 64 of `killed_count`; `changed` the first of `changed_count` file names.
+    """
 
     __slots__ = (
         "cause",
+        "changed",
+        "changed_count",
         "cpu_us",
         "duration_ns",
         "exit_code",
+        "files_seen",
         "killed",
         "killed_count",
         "max_rss_kib",
@@ -246,12 +272,17 @@ class ExitRecord:
         self.throttled_us = 0
         self.memory_peak = 0
         self.killed: list[bytes] = []
+        self.files_seen = FILES_UNSEEN
+        self.changed_count = 0
+        self.changed: list[bytes] = []
 
     def pack(self) -> bytes:
         """Return the payload."""
         return _EXIT.pack(
             self.cause,
             self.signal,
+            self.files_seen,
+            len(self.killed),
             self.exit_code,
             self.duration_ns,
             self.cpu_us,
@@ -265,17 +296,20 @@ class ExitRecord:
             self.pids_refused,
             self.throttled_us,
             self.memory_peak,
-        ) + join_texts(self.killed)
+            self.changed_count,
+        ) + join_texts(self.killed + self.changed)
 
     @classmethod
     def unpack(cls, payload: bytes) -> ExitRecord:
-        """Return the record of a payload. Raises WireError when it is too short or its cause unknown."""
+        """Return the record of a payload. Raises WireError when it is too short or does not fit together."""
         if len(payload) < _EXIT.size:
             raise WireError("an exit record of %d bytes" % len(payload))
         record = cls()
         (
             record.cause,
             record.signal,
+            record.files_seen,
+            named,
             record.exit_code,
             record.duration_ns,
             record.cpu_us,
@@ -289,10 +323,14 @@ class ExitRecord:
             record.pids_refused,
             record.throttled_us,
             record.memory_peak,
+            record.changed_count,
         ) = _EXIT.unpack_from(payload)
         if record.cause > CAUSE_NOT_EXECUTABLE:
             raise WireError("exit cause %d" % record.cause)
-        record.killed = split_texts(payload[_EXIT.size :])
+        texts = split_texts(payload[_EXIT.size :])
+        record.killed, record.changed = texts[:named], texts[named:]
+        if len(record.killed) != named or record.files_seen > FILES_ALL:
+            raise WireError("an exit record of %d texts" % len(texts))
         return record
 
 

@@ -17,7 +17,7 @@ OpenSession = Callable[[SessionEnvironment, "SessionPolicy | None"], Session]
 
 def default_session(environment: SessionEnvironment, policy: SessionPolicy | None) -> Session:
     """Return a session under the preset policy `default`, with the environment's folder copied in."""
-    return Session(workspace=environment.workspace_root)
+    return Session(workspace=environment.workspace_root, tells_files=True)
 
 
 class LazySandbox:

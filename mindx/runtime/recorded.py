@@ -179,7 +179,7 @@ def _asked(command: Exec) -> dict[str, Any]:
 
 
 def _told(receipt: Receipt) -> dict[str, Any]:
-    return {
+    told: dict[str, Any] = {
         "exit_cause": receipt.exit_cause.value,
         "exit_code": receipt.exit_code,
         "signal": receipt.signal,
@@ -197,6 +197,11 @@ def _told(receipt: Receipt) -> dict[str, Any]:
         "killed": [process.name for process in receipt.killed],
         "killed_count": receipt.killed_count,
     }
+    if receipt.files_changed_count is not None:
+        told["files_changed"] = receipt.files_changed
+        told["files_changed_count"] = receipt.files_changed_count
+        told["files_changed_complete"] = receipt.files_changed_complete
+    return told
 
 
 def _error(error: BaseException) -> dict[str, Any]:

@@ -84,6 +84,7 @@ class Run(ABC):
             autonomous=autonomous,
             recorder=self.recorder,
             approver=approver,
+            tells_files=True,
             open_sandbox=open_sandbox,
         )
         self._on_step = on_step or (lambda action, observation: None)

@@ -38,10 +38,17 @@ class SyncSession:
         *,
         autonomous: bool = False,
         approver: Approver | None = None,
+        tells_files: bool = False,
         open_sandbox: SandboxFactory = docker_sandbox,
     ) -> None:
         self._session = Session(
-            policy, workspace, image, autonomous=autonomous, approver=approver, open_sandbox=open_sandbox
+            policy,
+            workspace,
+            image,
+            autonomous=autonomous,
+            approver=approver,
+            tells_files=tells_files,
+            open_sandbox=open_sandbox,
         )
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -24,14 +24,17 @@ class Driver(Sandbox):
     """A sandbox that asks the policy before each command and raises DeniedError for whatever is not allowed.
 
     `decide` is awaited when the verdict is `ask`; without it `ask` is a denial. A person may have changed the Command:
-    what it returns is what is sent. The host's own work (put, fetch and manifest: copy in and copy out) is not the
-    plan's and is not judged.
+    what it returns is what is sent. With `tells_files` every Receipt names the files that changed. The host's own work
+    (put, fetch and manifest: copy in and copy out) is not the plan's and is not judged.
     """
 
-    def __init__(self, sandbox: Sandbox, judge: Judge, decide: Decide | None = None) -> None:
+    def __init__(
+        self, sandbox: Sandbox, judge: Judge, decide: Decide | None = None, *, tells_files: bool = False
+    ) -> None:
         self._sandbox = sandbox
         self._judge = judge
         self._decide = decide
+        self._tells_files = tells_files
 
     async def _admit(self, command: C) -> C:
         """Return the Command that may be sent. Raises DeniedError."""
@@ -61,14 +64,17 @@ class Driver(Sandbox):
 
     async def execute(self, command: Exec, on_output: OutputListener | None = None) -> ExecResult:
         """Run a program, if the policy allows it."""
-        return await self._sandbox.execute(await self._admit(command), on_output)
+        return await self._sandbox.execute(self._telling(await self._admit(command)), on_output)
 
     async def start_background(self, command: Exec) -> str:
         """Start a program beside the others, if the policy allows it; without a deadline the session's own holds."""
         if command.timeout_s is not None:
-            return await self._sandbox.start_background(await self._admit(command))
+            return await self._sandbox.start_background(self._telling(await self._admit(command)))
         admitted = await self._admit(replace(command, timeout_s=LEAST_S))
-        return await self._sandbox.start_background(replace(admitted, timeout_s=None))
+        return await self._sandbox.start_background(self._telling(replace(admitted, timeout_s=None)))
+
+    def _telling(self, command: Exec) -> Exec:
+        return replace(command, tells_files=True) if self._tells_files else command
 
     async def poll_background(self, background_id: str) -> BackgroundState:
         """Say how it stands."""

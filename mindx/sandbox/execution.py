@@ -50,6 +50,7 @@ def request_of(command: Exec, slot: int = 0) -> wire.ExecRequest:
         tail_bytes=tail,
         has_stdin=bool(command.stdin),
         slot=slot,
+        tells_files=command.tells_files,
     )
 
 
@@ -226,6 +227,8 @@ def receipt_of(record: wire.ExitRecord) -> Receipt:
         raise wire.WireError("a signal without a number")
     if len(record.killed) > record.killed_count:
         raise wire.WireError("more killed processes than were counted")
+    if len(record.changed) > record.changed_count:
+        raise wire.WireError("more changed files than were counted")
     return Receipt(
         exit_cause=cause,
         exit_code=record.exit_code if own_end else None,
@@ -243,6 +246,9 @@ def receipt_of(record: wire.ExitRecord) -> Receipt:
         memory_peak_bytes=record.memory_peak,
         pids_refused=record.pids_refused,
         throttled_s=record.throttled_us / 1e6,
+        files_changed=tuple(name.decode("utf-8", "backslashreplace") for name in sorted(record.changed)),
+        files_changed_count=None if record.files_seen == wire.FILES_UNSEEN else record.changed_count,
+        files_changed_complete=record.files_seen == wire.FILES_ALL,
     )
 
 

@@ -11,6 +11,7 @@ import hashlib
 import posixpath
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import anyio
 
@@ -26,6 +27,7 @@ from mindx.sandbox.fake_tree import ENTER, Node, Tree, file_error
 DEFAULT_WORKSPACE_BYTES = 256 * 1024 * 1024
 DEFAULT_WORKSPACE_INODES = 65_536
 MAX_LIST_ENTRIES = 100_000
+MAX_CHANGED = 100
 FIXED_ENV: Mapping[str, str] = MappingProxyType(
     {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp/home", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 )
@@ -247,6 +249,7 @@ class FakeSandbox(Sandbox):
             fs=self.tree,
         )
         pid, self._next_pid = self._next_pid, self._next_pid + 1
+        before = self._held() if command.tells_files else None
         started_s = anyio.current_time()
         end = await self._until_deadline(program, context, command.timeout_s)
         self._check()  # closed or lost meanwhile: what ran is not known
@@ -263,9 +266,32 @@ class FakeSandbox(Sandbox):
             oom_kills=end.oom_kills,
             killed=killed,
             killed_count=len(killed),
+            **self._changed_since(before),
         )
         (stdout, stdout_cut), (stderr, stderr_cut) = out.result(), err.result()
         return ExecResult(command, receipt, stdout, stderr, stdout_cut, stderr_cut)
+
+    def _held(self) -> dict[str, tuple[object, ...]]:
+        """Return what can be seen to change of all that the workspace holds, by name."""
+        held: dict[str, tuple[object, ...]] = {}
+
+        def visit(path: str, node: Node) -> None:
+            name = f"{path}/" if node.kind == "directory" else path
+            held[name] = (node.mode, node.data, node.target, tuple(node.children), node.mtime_s)
+
+        visit(".", self.tree.look(WORKSPACE))
+        self.tree.walk(visit)
+        return held
+
+    def _changed_since(self, before: dict[str, tuple[object, ...]] | None) -> dict[str, Any]:
+        if before is None:
+            return {}
+        names = sorted(name for name, seen in self._held().items() if before.get(name) != seen)
+        return {
+            "files_changed": tuple(names[:MAX_CHANGED]),
+            "files_changed_count": len(names),
+            "files_changed_complete": True,
+        }
 
     async def _until_deadline(self, program: Program, context: ProgramContext, timeout_s: float | None) -> ProgramEnd:
         with anyio.move_on_after(timeout_s) as scope:

@@ -346,3 +346,19 @@ async def test_a_listener_that_fails_ends_the_command_and_its_error_is_the_calle
     with pytest.raises(KeyError):
         await asyncio.wait_for(sandbox.execute(FOR_EVER, listen), 10)
     assert (await sandbox.execute(Exec(("true",)))).ok
+
+
+# changed files
+
+
+async def test_a_receipt_names_the_files_that_changed_if_it_is_asked_to(sandbox):
+    await sandbox.write_file(WriteFile("/workspace/kept", b"1"))
+    await sandbox.write_file(WriteFile("/workspace/touched", b"2"))
+    command = Exec(("chmod", "600", "touched"), tells_files=True)
+    altered = (await sandbox.execute(command)).receipt
+    idle = (await sandbox.execute(Exec(("true",), tells_files=True))).receipt
+    unasked = (await sandbox.execute(Exec(("chmod", "640", "touched")))).receipt
+    assert "touched" in altered.files_changed
+    assert altered.files_changed_complete
+    assert (idle.files_changed, idle.files_changed_count, idle.files_changed_complete) == ((), 0, True)
+    assert (unasked.files_changed, unasked.files_changed_count) == ((), None)
