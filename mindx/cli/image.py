@@ -16,6 +16,7 @@ from mindx.cli.render import note, print_json
 from mindx.cli.status_line import StatusLine
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
+from mindx.settings import effective_policy
 
 if TYPE_CHECKING:
     import docker
@@ -54,9 +55,10 @@ def list_images(as_json: bool) -> None:
         images = [dataclasses.asdict(row) for row in rows]
         print_json(render_json({"schema_version": SCHEMA_VERSION, "images": images}))
         return
+    width = max((len(row.name) for row in rows), default=0)
     for row in rows:
         size = f"{row.size_bytes / 1e6:5.0f} MB" if row.image_id else "        "
-        line = f"{row.name:<10} {row.state:<8} {row.image_id[7:19]:<12} {size}  {row.description}"
+        line = f"{row.name:<{width}} {row.state:<8} {row.image_id[7:19]:<12} {size}  {row.description}"
         click.echo(escape_line(line))
 
 
@@ -92,15 +94,33 @@ def show_image(name: str, sbom: bool, as_json: bool) -> None:
         click.echo(escape_line(f"    {package.name} {package.version}"))
 
 
-@command.command(name="build", epilog="\b\nExamples:\n  mindx image build python\n  mindx image build python --anew")
-@click.argument("name", default="python")
+@command.command(
+    name="build",
+    epilog="\b\nExamples:\n  mindx image build python\n  mindx image build python --anew\n"
+    "  mindx image build --project .",
+)
+@click.argument("name", required=False)
+@click.option(
+    "--project",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Build the image that the mindx.yaml of DIR, or above it, asks for; it must be trusted.",
+)
 @click.option("--anew", is_flag=True, help="Build it again, with the packages of today.")
 @json_option
-def build_image(name: str, anew: bool, as_json: bool) -> None:
-    """Build an image from the packages of this machine's distribution (Debian or Ubuntu), if it is not there yet."""
+def build_image(name: str | None, project: Path | None, anew: bool, as_json: bool) -> None:
+    """Build an image from the packages of this machine's distribution (Debian or Ubuntu), if it is not there yet.
+
+    NAME is python when nothing is named. A project's own image adds packages and a Dockerfile: docs/images.md.
+    """
     from mindx.sandbox.base_image import ensure_base, rebuild_base
     from mindx.sandbox.image import ensure_derived
 
+    if name is not None and project is not None:
+        raise click.UsageError("name an image or give --project, not both")
+    if project is not None:
+        name = effective_policy(None, workspace=project).policy.image
+    name = name or "python"
     with _engine() as client, StatusLine() as tell:
         record = (rebuild_base if anew else ensure_base)(client, name, tell)
         ensure_derived(client, record.image_id, tell)
@@ -207,5 +227,5 @@ def import_image(file: Path, as_json: bool) -> None:
 
 
 def _document(record: BaseImage, labels: Any = None) -> dict[str, Any]:
-    document = {"schema_version": SCHEMA_VERSION, **record.model_dump(mode="json")}
+    document = {"schema_version": SCHEMA_VERSION, **record.plain()}
     return document if labels is None else {**document, "labels": dict(labels)}

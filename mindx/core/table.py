@@ -253,6 +253,19 @@ def several(kind: Kind, *, high: int | None = None, none: bool = False, alone: b
     return Kind(read, schema)
 
 
+def pairs(names: Kind, values: Kind) -> Kind:
+    """Return the kind of a mapping with names that are not fixed; it is read as pairs, in order."""
+
+    def read(value: Any) -> tuple[tuple[Any, Any], ...]:
+        if isinstance(value, tuple):  # read before
+            return value
+        if not isinstance(value, Mapping):
+            raise ValueError("this must be a list of keys and values")
+        return tuple(zip(_read_all(names, value), _read_all(values, value.values()), strict=True))
+
+    return Kind(read, {"type": "object", "additionalProperties": values.schema})
+
+
 def _read_all(kind: Kind, items: Iterable[Any]) -> tuple[Any, ...]:
     found: list[Any] = []
     problems: list[Problem] = []

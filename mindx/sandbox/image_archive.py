@@ -9,12 +9,13 @@ import os
 import tarfile
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import docker
-from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mindx.core.table import Table, key, table, text, whole
 from mindx.errors import ImageError
 from mindx.sandbox.base_image import definition_digest, find_base, reference_of
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
@@ -29,17 +30,16 @@ _PIECE = 1 << 20
 Progress = Callable[[str], None]
 
 
-class Manifest(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Manifest(Table):
     """What an exported file says of itself; `sha256` and `size` are those of image.tar, which docker load reads."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    schema_version: int
-    reference: str
-    architecture: str
-    sha256: str
-    size: int
-    image: BaseImage
+    schema_version: int = key(whole(1, SCHEMA_VERSION))
+    reference: str = key(text())
+    architecture: str = key(text())
+    sha256: str = key(text())
+    size: int = key(whole(0, 1 << 50))
+    image: BaseImage = key(table(BaseImage))
 
 
 def export_image(client: docker.DockerClient, name: str, path: Path, progress: Progress) -> Manifest:
@@ -73,7 +73,7 @@ def export_image(client: docker.DockerClient, name: str, path: Path, progress: P
             content.seek(0)
             progress(f"writing {path}")
             with open(part, "xb") as file, tarfile.open(fileobj=file, mode="w") as archive:
-                said = (json.dumps(manifest.model_dump(mode="json"), indent=1) + "\n").encode()
+                said = (json.dumps(manifest.plain(), indent=1) + "\n").encode()
                 _add(archive, MANIFEST, io.BytesIO(said), len(said))
                 _add(archive, CONTENT, content, manifest.size)
         part.rename(path)
@@ -120,7 +120,7 @@ def _load(client: docker.DockerClient, manifest: Manifest, content: IO[bytes], p
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, f"load the image {name}") from error
     # Another image store counts ids in another way; the content was compared above.
-    image = manifest.image.model_copy(update={"image_id": found["Id"]})
+    image = manifest.image.changed(image_id=found["Id"])
     with locked(name):
         add_record(image)
     return image
@@ -129,8 +129,8 @@ def _load(client: docker.DockerClient, manifest: Manifest, content: IO[bytes], p
 def _read_manifest(archive: tarfile.TarFile, path: Path) -> Manifest:
     file = archive.extractfile(MANIFEST)
     try:
-        return Manifest.model_validate_json(file.read(MAX_MANIFEST_BYTES) if file else b"")
-    except ValidationError as error:
+        return Manifest.read(json.loads(file.read(MAX_MANIFEST_BYTES) if file else b""))
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, "its manifest is not understood") from error
 
 

@@ -4,48 +4,49 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from mindx.core.data_files import data_path
+from mindx.core.table import Table, TableError, choice, key, pairs, several, text
 from mindx.errors import ImageError
 from mindx.sandbox.image_records import check_name
 
 
-def _check_package(name: str) -> str:
+def check_package(name: str) -> str:
+    """Return the name of a package. Raises ValueError."""
     # As Debian's policy manual, 5.6.7, has it; these become arguments of a program that runs as root.
     if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", name):
         raise ValueError("is not a name of a package")
     return name
 
 
-def _check_path(path: str) -> str:
+def check_path(path: str) -> str:
+    """Return a path of plain words, without `..`. Raises ValueError."""
     if not re.fullmatch(r"/?[\w.+*-]+(?:/[\w.+*-]+)*", path) or ".." in path.split("/"):
         raise ValueError("is not a plain path")
     return path
 
 
-_Package = Annotated[str, AfterValidator(_check_package)]
-_Path = Annotated[str, AfterValidator(_check_path)]
+_PATH = text(check=check_path)
 
 
-class ImageDefinition(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ImageDefinition(Table):
     """The packages of a base image and what is left out of them.
 
     `links` maps an absolute path to what the link there says. `exclude` and `include` are dpkg's path patterns.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    description: str
-    variant: Literal["essential", "apt", "minbase"] = "essential"
-    packages: tuple[_Package, ...]
-    links: dict[_Path, _Path] = {}
-    exclude: tuple[_Path, ...] = ()
-    include: tuple[_Path, ...] = ()
+    description: str = key(text())
+    variant: Literal["essential", "apt", "minbase"] = key(choice("essential", "apt", "minbase"), "essential")
+    packages: tuple[str, ...] = key(several(text(check=check_package)))
+    links: tuple[tuple[str, str], ...] = key(pairs(_PATH, _PATH), ())
+    exclude: tuple[str, ...] = key(several(_PATH), ())
+    include: tuple[str, ...] = key(several(_PATH), ())
 
 
 def definition_names() -> list[str]:
@@ -68,10 +69,10 @@ def read_definition(name: str) -> tuple[ImageDefinition, str]:
 def parse_definition(content: bytes, path: Path) -> ImageDefinition:
     """Return the definition that `content` holds; `path` is for the message. Raises ImageError."""
     try:
-        return ImageDefinition.model_validate(yaml.safe_load(content))
+        return ImageDefinition.read(yaml.safe_load(content))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ImageError("image_bad_definition", f"{path} is not YAML: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ImageError("image_bad_definition", f"{path}: {where}: {first['msg']}") from error
+    except TableError as error:
+        first = error.problems[0]
+        where = ".".join(str(part) for part in first.path) or "the file"
+        raise ImageError("image_bad_definition", f"{path}: {where}: {first.message}") from error

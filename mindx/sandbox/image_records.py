@@ -8,11 +8,11 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from mindx.core.folders import state_dir
+from mindx.core.table import Table, key, several, table, text, whole
 from mindx.errors import ImageError
 
 SCHEMA_VERSION = 1
@@ -20,40 +20,37 @@ SCHEMA_VERSION = 1
 _MAX_RECORDS = 20
 
 
-class PackageVersion(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class PackageVersion(Table):
     """One package of an image, as the distribution names it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    version: str
-    architecture: str
+    name: str = key(text())
+    version: str = key(text())
+    architecture: str = key(text())
 
 
-class BaseImage(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class BaseImage(Table):
     """One base image in one engine.
 
     `host_certificates` counts what was added to the distribution's own set. `reference` is NAME@DIGEST for an image
     that was pulled, "" for one that was built here.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    image_id: str
-    definition_sha256: str
-    distribution: str
-    built_at: str
-    host_certificates: int
-    packages: tuple[PackageVersion, ...]
-    reference: str = ""
+    name: str = key(text())
+    image_id: str = key(text())
+    definition_sha256: str = key(text())
+    distribution: str = key(text())
+    built_at: str = key(text())
+    host_certificates: int = key(whole(0, 100_000))
+    packages: tuple[PackageVersion, ...] = key(several(table(PackageVersion)))
+    reference: str = key(text(), "")
 
 
-class _RecordFile(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    schema_version: int
-    images: tuple[BaseImage, ...]
+@dataclass(frozen=True, kw_only=True)
+class _RecordFile(Table):
+    schema_version: int = key(whole(1, SCHEMA_VERSION))
+    images: tuple[BaseImage, ...] = key(several(table(BaseImage)))
 
 
 def images_dir() -> Path:
@@ -74,9 +71,9 @@ def read_records(name: str) -> tuple[BaseImage, ...]:
     """
     check_name(name)
     try:
-        text = (images_dir() / f"{name}.json").read_text(encoding="utf-8")
-        return _RecordFile.model_validate_json(text).images
-    except (OSError, UnicodeDecodeError, ValidationError):
+        content = (images_dir() / f"{name}.json").read_text(encoding="utf-8")
+        return _RecordFile.read(json.loads(content)).images
+    except (OSError, ValueError, RecursionError):
         return ()
 
 
@@ -94,7 +91,7 @@ def add_record(image: BaseImage) -> None:
 def write_records(name: str, images: tuple[BaseImage, ...]) -> None:
     """Replace the records of a name in one step; call it under `locked(name)`. Raises ImageError."""
     path = images_dir() / f"{name}.json"
-    content = _RecordFile(schema_version=SCHEMA_VERSION, images=images).model_dump(mode="json")
+    content = _RecordFile(schema_version=SCHEMA_VERSION, images=images).plain()
     part = path.with_suffix(f".part-{os.getpid()}")
     try:
         images_dir().mkdir(parents=True, exist_ok=True)

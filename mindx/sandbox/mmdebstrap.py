@@ -111,7 +111,7 @@ def _parse_status(text: str) -> tuple[PackageVersion, ...]:
 
 
 def _hooks(definition: ImageDefinition, certificate_paths: Sequence[Path]) -> list[str]:
-    hooks = [f'--customize-hook=ln -s {target} "$1"{link}' for link, target in definition.links.items()]
+    hooks = [f'--customize-hook=ln -s {target} "$1"{link}' for link, target in definition.links]
     if certificate_paths:
         names = " ".join(str(path) for path in certificate_paths)
         hooks += [

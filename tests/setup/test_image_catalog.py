@@ -118,7 +118,7 @@ def test_a_file_that_was_changed_is_not_loaded(engine: docker.DockerClient, tiny
     with pytest.raises(ImageError, match="digest") as caught:
         import_image(engine, file, silent)
     assert caught.value.code == "image_file_damaged"
-    document = manifest.model_dump(mode="json")
+    document = manifest.plain()
     document["image"]["definition_sha256"] = "3-other"
     said = json.dumps(document).encode()
     file.write_bytes(tar_of(**{MANIFEST: said, CONTENT: b""}))
