@@ -2,32 +2,67 @@
 
 from __future__ import annotations
 
+import base64
 import difflib
 import os
 import stat
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mindx.core.table import Problem, Table, TableError, key, keys_of, text
+from mindx.core.table import Kind, Problem, Table, TableError, key, keys_of, several, text
 from mindx.errors import InputError
-from mindx.policy.document import read_document
+from mindx.policy.document import MAX_FILE_BYTES, read_document
 from mindx.policy.layers import Layer, is_trusted, remember
 from mindx.policy.load import LoadedPolicy, load_policy, parse_policy, policy_name, read_policy_file
 from mindx.policy.model import GLOBS, Policy
 
+if TYPE_CHECKING:
+    from mindx.sandbox.project_image import ProjectImage
+
 NAME = "mindx.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageWish(Table):
+    """An image of the project's own: what is added to the image `base`.
+
+    `packages` are the distribution's, `dockerfile` is the path of a Dockerfile beside the project's file, and `files`
+    are the paths of all else that its COPY may name.
+    """
+
+    base: str = key(text(1, 41), "python")
+    packages: tuple[str, ...] = key(several(text(1, 255), high=200), ())
+    dockerfile: str | None = key(text(1, 1024, none=True), None)
+    files: tuple[str, ...] = key(several(text(1, 1024), high=64), ())
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all files that belong to it."""
+        return (*([self.dockerfile] if self.dockerfile else []), *self.files)
+
+
+def _read_image(value: Any) -> str | ImageWish | None:
+    if isinstance(value, Mapping):
+        return ImageWish.read(value)
+    return value if isinstance(value, ImageWish) else _IMAGE_NAME.read(value)  # type: ignore[no-any-return]
+
+
+_IMAGE_NAME = text(1, 255, none=True)
+_IMAGE = Kind(_read_image, {"anyOf": [_IMAGE_NAME.schema, ImageWish.schema()]})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes(Table):
     """The keys of a mindx.yaml, and of the user's own config.yaml. All are optional.
 
-    `policy` is a preset's name or a path beside the file, `image` a base image's name, `exclude` are .gitignore
-    patterns of what stays out of the workspace.
+    `policy` is a preset's name or a path beside the file, `image` a base image's name or what is added to one,
+    `exclude` are .gitignore patterns of what stays out of the workspace.
     """
 
     policy: str | None = key(text(1, 1024, none=True), None)
-    image: str | None = key(text(1, 255, none=True), None)
+    image: str | ImageWish | None = key(_IMAGE, None)
     exclude: tuple[str, ...] = key(GLOBS, ())
 
 
@@ -36,7 +71,7 @@ class ProjectFile:
     """One file that was read. `data` is all that it says, the policy that it names included: trust is bound to it.
 
     `policy_data` is what the policy that it names says, None when it names none, or a preset. It is read once: what is
-    in force is what the digest is about.
+    in force is what the digest is about. `files` are those of an image of the project's own, by path.
     """
 
     path: Path
@@ -44,6 +79,36 @@ class ProjectFile:
     data: bytes
     trusted: bool
     policy_data: bytes | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def own_image(self) -> ProjectImage | None:
+        """What the file adds to a base image, None when it adds nothing. Raises InputError."""
+        wish = self.wishes.image
+        if not isinstance(wish, ImageWish):
+            return None
+        from mindx.sandbox.project_image import ProjectImage  # not for a project without an image of its own
+
+        try:
+            return ProjectImage.read(
+                {
+                    "base": wish.base,
+                    "packages": wish.packages,
+                    "dockerfile": self.files[wish.dockerfile].decode() if wish.dockerfile else "",
+                    "files": [(name, base64.b64encode(self.files[name]).decode()) for name in wish.files],
+                }
+            )
+        except UnicodeDecodeError:
+            raise _invalid(self.path, f"image.dockerfile: {wish.dockerfile} is not UTF-8") from None
+        except TableError as error:
+            raise _invalid(self.path, f"image: {error}") from None
+
+    @property
+    def image_name(self) -> str | None:
+        """The name of the image that the file chooses, or of its own; None when it chooses none. Raises InputError."""
+        wish = self.wishes.image
+        own = self.own_image
+        return own.name if own is not None else wish if isinstance(wish, str) else None
 
 
 def find_project_file(folder: Path) -> Path | None:
@@ -92,8 +157,28 @@ def read_project_file(path: Path) -> ProjectFile:
 def _read_all(path: Path, data: bytes, wishes: Wishes) -> ProjectFile:
     named = policy_path(wishes, path)
     policy_data = None if named is None else read_policy_file(str(named))
+    files = _image_files(path, wishes)
     whole = data if policy_data is None else data + b"\0" + policy_data
-    return ProjectFile(path, wishes, whole, is_trusted(path, whole), policy_data)
+    for name, content in files.items():
+        whole += b"\0%s\0%d\0%s" % (name.encode(), len(content), content)
+    return ProjectFile(path, wishes, whole, is_trusted(path, whole), policy_data, files)
+
+
+def _image_files(path: Path, wishes: Wishes) -> dict[str, bytes]:
+    """Return what the image of a project's own is made of, by path; nothing from outside its folder."""
+    if not isinstance(wishes.image, ImageWish):
+        return {}
+    found: dict[str, bytes] = {}
+    for name in wishes.image.paths:
+        if _leads_out(path.parent / name, path.parent):
+            raise _invalid(path, f"image: {name[:60]} stands outside the project's folder; copy it in")
+        try:
+            found[name] = read_policy_file(str(path.parent / name))
+        except InputError as error:
+            raise _invalid(path, f"image: {error.message.removeprefix('the policy ')}") from None
+        if len(found[name]) > MAX_FILE_BYTES:
+            raise _invalid(path, f"image: {name[:60]} is larger than {MAX_FILE_BYTES // 1024} KiB")
+    return found
 
 
 def _leads_out(named: Path, folder: Path) -> bool:
@@ -130,7 +215,11 @@ def parse_wishes(data: bytes, path: Path) -> Wishes:
             return Wishes.read(value)
         except TableError as error:
             faults = [_fault(problem) for problem in error.problems]
-    raise InputError("project_file_invalid", f"{path} cannot be used: {'; '.join(faults)}")
+    raise _invalid(path, "; ".join(faults))
+
+
+def _invalid(path: Path, what: str) -> InputError:
+    return InputError("project_file_invalid", f"{path} cannot be used: {what}")
 
 
 def _fault(problem: Problem) -> str:
@@ -149,10 +238,13 @@ def layer_of(found: ProjectFile) -> Layer | None:
     """
     wishes = found.wishes
     if wishes.image is not None and not found.trusted:
+        own = isinstance(wishes.image, ImageWish)
+        does = "has an image of its own" if own else f"chooses the image {str(wishes.image)[:60]!r}"
+        also = "".join(f", {name}" for name in wishes.image.paths) if isinstance(wishes.image, ImageWish) else ""
         raise InputError(
             "policy_untrusted",
-            f"{found.path} chooses the image {wishes.image[:60]!r}, which a project may do only when you trust it; "
-            f"read the file, then: mindx trust {found.path.parent}",
+            f"{found.path} {does}, which a project may do only when you trust it; "
+            f"read {'the file' if not also else f'it{also}'}, then: mindx trust {found.path.parent}",
         )
     named = policy_path(wishes, found.path)
     base = _named_policy(found)
@@ -162,7 +254,7 @@ def layer_of(found: ProjectFile) -> Layer | None:
     rules = policy.workspace
     values: dict[str, object] = {"workspace": rules.changed(exclude=(*rules.exclude, *wishes.exclude))}
     if wishes.image is not None:
-        values["image"] = wishes.image
+        values["image"] = _image(found)
     written = policy.written() | values
     if named is None and wishes.image is None and not found.trusted:
         written.pop("image", None)  # the preset's own choice of an image is no wish of the project
@@ -178,6 +270,16 @@ def layer_of(found: ProjectFile) -> Layer | None:
         else replace(base, policy=policy, sha256=policy.sha256, source=source)
     )
     return Layer("project", loaded, trusted=found.trusted)
+
+
+def _image(found: ProjectFile) -> str | None:
+    """Return the name of the image of a file that is trusted; an image of its own is kept, to be built when needed."""
+    own = found.own_image
+    if own is None:
+        return found.image_name
+    from mindx.sandbox.project_image import remember_project_image
+
+    return remember_project_image(own, found.path.parent.resolve())
 
 
 def _named_policy(found: ProjectFile) -> LoadedPolicy | None:

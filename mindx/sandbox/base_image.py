@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import docker
 from mindx.errors import EngineError, ImageError
 from mindx.sandbox.apt_sources import Distribution, Source, read_distribution, read_sources
 from mindx.sandbox.build_leftovers import build_folder, container_name
+from mindx.sandbox.dockerfile_build import build_dockerfile
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.host_certificates import extra_certificates
 from mindx.sandbox.image_definition import ImageDefinition, read_definition
@@ -21,6 +23,7 @@ from mindx.sandbox.image_pull import find_pulled, pull_image
 from mindx.sandbox.image_records import BaseImage, PackageVersion, add_record, locked, read_records
 from mindx.sandbox.mmdebstrap import build_tar, read_packages
 from mindx.sandbox.owner import Owner
+from mindx.sandbox.project_image import ProjectImage, find_project_image, is_project_image
 
 REPOSITORY = "mindx-base"
 # Part of what decides whether an image is still good: raise it when this module builds something else.
@@ -63,7 +66,7 @@ def rebuild_base(client: docker.DockerClient, name: str = "python", progress: Pr
     definition, digest = _definition(name)
     progress = progress or _silent
     with locked(name, lambda: progress(f"waiting for another process that builds the image {name}")):
-        return _build(client, name, definition, digest, progress)
+        return _build(client, name, definition, digest, progress, anew=True)
 
 
 def find_base(client: docker.DockerClient, name: str = "python") -> BaseImage | None:
@@ -123,9 +126,25 @@ def reference_of(name: str) -> str:
     return _reference(name, definition_digest(name))
 
 
-def _definition(name: str) -> tuple[ImageDefinition, str]:
-    definition, digest = read_definition(name)
-    return definition, f"{RECIPE}-{digest}"
+def _definition(name: str) -> tuple[ImageDefinition | ProjectImage, str]:
+    """Return what an image is made of, and its digest; a ProjectImage is one with a Dockerfile."""
+    if not is_project_image(name):
+        definition, digest = read_definition(name)
+        return definition, f"{RECIPE}-{digest}"
+    own = find_project_image(name)
+    if own.dockerfile:
+        return own, _joined(name, _digest_of(own.parent.name if own.parent else own.base))
+    base, digest = read_definition(own.base)
+    return own.extend(base), _joined(name, digest)
+
+
+def _digest_of(name: str) -> str:
+    pulled = find_pulled(name)
+    return pulled.definition_sha256 if pulled is not None else _definition(name)[1]
+
+
+def _joined(name: str, digest: str) -> str:
+    return f"{RECIPE}-{hashlib.sha256(f'{name} {digest}'.encode()).hexdigest()}"
 
 
 def _reference(name: str, digest: str) -> str:
@@ -180,6 +199,63 @@ def _installed_packages(client: docker.DockerClient, image_id: str) -> tuple[Pac
 
 
 def _build(
+    client: docker.DockerClient,
+    name: str,
+    definition: ImageDefinition | ProjectImage,
+    digest: str,
+    progress: Progress,
+    anew: bool = False,
+) -> BaseImage:
+    if isinstance(definition, ProjectImage):
+        return _build_own(client, name, definition, digest, progress, anew)
+    return _build_packages(client, name, definition, digest, progress)
+
+
+def _build_own(
+    client: docker.DockerClient, name: str, own: ProjectImage, digest: str, progress: Progress, anew: bool
+) -> BaseImage:
+    base = ensure_base(client, own.parent.name if own.parent else own.base, progress)
+    progress(f"building the image {name} from the project's Dockerfile")
+    built_at = _now()
+    labels = _labels(name, digest, base.distribution, base.host_certificates, "a project's own", built_at)
+    image_id = build_dockerfile(
+        client, own.dockerfile, own.files, base.image_id, _reference(name, digest), labels, progress, anew
+    )
+    image = BaseImage(
+        name=name,
+        image_id=image_id,
+        definition_sha256=digest,
+        distribution=base.distribution,
+        built_at=built_at,
+        host_certificates=base.host_certificates,
+        packages=_packages_if_any(client, image_id),
+    )
+    add_record(image)
+    return image
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def _labels(
+    name: str, digest: str, distribution: str, certificates: int, description: str, built_at: str
+) -> dict[str, str]:
+    return {
+        LABEL_NAME: name,
+        LABEL_DEFINITION: digest,
+        _LABEL_DISTRIBUTION: distribution,
+        _LABEL_CERTIFICATES: str(certificates),
+        # The annotations of the OCI image specification.
+        "org.opencontainers.image.title": f"{REPOSITORY}-{name}",
+        "org.opencontainers.image.description": description,
+        "org.opencontainers.image.created": built_at,
+        "org.opencontainers.image.version": digest,
+        "org.opencontainers.image.base.name": distribution,
+    }
+
+
+def _build_packages(
     client: docker.DockerClient, name: str, definition: ImageDefinition, digest: str, progress: Progress
 ) -> BaseImage:
     distribution, sources = _host_sources()
@@ -191,19 +267,8 @@ def _build(
             with open(tar_path, "rb") as tar:
                 packages = read_packages(tar)
             progress("importing the image into the engine")
-            built_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-            labels = {
-                LABEL_NAME: name,
-                LABEL_DEFINITION: digest,
-                _LABEL_DISTRIBUTION: distribution.name,
-                _LABEL_CERTIFICATES: str(len(certificates)),
-                # The annotations of the OCI image specification.
-                "org.opencontainers.image.title": f"{REPOSITORY}-{name}",
-                "org.opencontainers.image.description": definition.description,
-                "org.opencontainers.image.created": built_at,
-                "org.opencontainers.image.version": digest,
-                "org.opencontainers.image.base.name": distribution.name,
-            }
+            built_at = _now()
+            labels = _labels(name, digest, distribution.name, len(certificates), definition.description, built_at)
             image_id = _import(client, tar_path, _reference(name, digest), labels)
     except OSError as error:
         raise ImageError("image_build_failed", f"cannot build the image {name}: {error}") from error

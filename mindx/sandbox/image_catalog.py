@@ -22,11 +22,14 @@ from mindx.sandbox.image_records import (
     recorded_names,
     write_records,
 )
+from mindx.sandbox.project_image import RememberedImage, forget_project_image, remembered_images
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRow:
-    """One base image. `state` is ready, missing (it can be built) or old (another definition than today's).
+    """One base image. `state` is ready, missing (it can be built) or old.
+
+    Old is another definition than today's, or one that its project has replaced.
 
     `size_bytes` is the engine's own figure, `sessions` counts the images for sessions that were made of it.
     """
@@ -51,17 +54,38 @@ def list_images(client: docker.DockerClient) -> list[ImageRow]:
     # An image for sessions carries its base's labels too.
     bases = [image for image in found if LABEL_GUEST not in _labels(image)]
     rows: list[ImageRow] = []
-    for name in definition_names():
-        definition, _ = read_definition(name)
+    own = remembered_images()
+    for name, description in _described(own).items():
         mine = [image for image in bases if _labels(image).get(LABEL_NAME) == name]
-        today = definition_digest(name)
+        today = _today(name, own)
         ready = [image for image in mine if _labels(image).get(LABEL_DEFINITION) == today]
-        if not ready:
-            rows.append(ImageRow(name, "missing", definition.description))
-        rows.extend(_row(image, "ready", definition.description, derived) for image in ready)
-        rows.extend(_row(image, "old", definition.description, derived) for image in mine if image not in ready)
+        if not ready and (name not in own or (not mine and not own[name].superseded)):
+            rows.append(ImageRow(name, "missing", description))
+        rows.extend(_row(image, "ready", description, derived) for image in ready)
+        rows.extend(_row(image, "old", description, derived) for image in mine if image not in ready)
     rows.extend(_pulled_row(client, image, derived) for name in recorded_names() if (image := find_pulled(name)))
     return rows
+
+
+def _described(own: Mapping[str, RememberedImage]) -> dict[str, str]:
+    """Return a line for each image that can be built here, by name."""
+    described = {name: read_definition(name)[0].description for name in definition_names()}
+    for name, one in own.items():
+        parts = [one.image.base, *(["packages"] if one.image.packages else [])]
+        described[name] = f"{one.project}: {' + '.join([*parts, *(['Dockerfile'] if one.image.dockerfile else [])])}"
+    return described
+
+
+def _today(name: str, own: Mapping[str, RememberedImage]) -> str:
+    """Return the digest of what an image would be built from now; "" when nobody would build it any more."""
+    if name in own and own[name].superseded:
+        return ""
+    try:
+        return definition_digest(name)
+    except ImageError:
+        if name in own:
+            return ""  # its base is gone
+        raise
 
 
 def show_image(client: docker.DockerClient, name: str) -> tuple[ImageRow, BaseImage]:
@@ -85,7 +109,7 @@ def remove_images(client: docker.DockerClient, name: str | None) -> list[str]:
         check_name(name)
     rows = [row for row in list_images(client) if row.image_id]
     chosen = [row for row in rows if row.name == name or (name is None and row.state == "old")]
-    if name is not None and not chosen:
+    if name is not None and not chosen and name not in remembered_images():
         raise ImageError("image_missing", f"there is no image {name} in this engine; see `mindx image list`.")
     for row in chosen:
         try:
@@ -101,6 +125,9 @@ def remove_images(client: docker.DockerClient, name: str | None) -> list[str]:
             raise engine_error(error, f"remove the image {row.name}") from error
         with locked(row.name):
             write_records(row.name, tuple(one for one in read_records(row.name) if one.image_id not in removed))
+    for own, one in remembered_images().items():
+        if own == name or (name is None and one.superseded):
+            forget_project_image(own)
     return removed
 
 
