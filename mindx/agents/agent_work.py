@@ -106,7 +106,7 @@ class AgentWork:
         self._on_question = on_question
         self._open_sandbox = open_sandbox
         self._began, self._started_at = time.monotonic(), utc_now()
-        self._book = StepBook(self.folder.path)
+        self._book = StepBook(self.folder.path, max_spool_bytes=policy.policy.limits.run_output_bytes)
         self._names: dict[str, str] = {}
         self._outcome = Outcome.COMPLETED
         self._error: AgentError | None = None

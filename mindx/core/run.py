@@ -114,7 +114,8 @@ class StepRecord(_Record):
     `index` counts from 0. `command` is the tool's command or "" . `exit_code`, `exit_cause` and `receipt` are None
     when no program ran. The byte counts are of the whole streams; `stdout` and `stderr` hold what the record keeps,
     and `truncated` says that this is not all. `result` is the tool's own dict. The `_spool` names are files of the
-    run's folder that hold more, or ""; `abridged` says that they do.
+    run's folder that hold more, or ""; `abridged` says that they do, and `spool_left_out_bytes` how much had no room
+    there.
     """
 
     index: int
@@ -139,6 +140,7 @@ class StepRecord(_Record):
     stdout_spool: str = ""
     stderr_spool: str = ""
     result_spool: str = ""
+    spool_left_out_bytes: int = 0
 
     @classmethod
     def of(cls, index: int, type_: str, command: str, observation: Observation) -> StepRecord:

@@ -92,6 +92,7 @@ class Limits(Table):
     command_timeout_s: float = _seconds(60.0, "command_timeout")
     session_timeout_s: float = _seconds(3600.0, "session_timeout")
     output_bytes: int = _bytes(_size(KIB, 256 * MIB), MIB, "output")
+    run_output_bytes: int = _bytes(_storage(), GIB, "run_output")
     copy_out_bytes: int = _bytes(_storage(0), 256 * MIB, "copy_out")
     commands: int = key(whole(1, 10_000_000), 10_000)
     background: int = key(whole(0, 15), 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from mindx.core.command import Exec, FileCommand, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult, Receipt
@@ -17,11 +17,15 @@ T = TypeVar("T")
 
 
 class RecordedSandbox(Sandbox):
-    """Does what `inner` does and records it: one event for a Command, when it has ended, was refused or broke."""
+    """Does what `inner` does and records it: one event for a Command, when it has ended, was refused or broke.
 
-    def __init__(self, inner: Sandbox, recorder: Recorder) -> None:
+    `on_output` hears the output of every Exec, before the caller's own listener.
+    """
+
+    def __init__(self, inner: Sandbox, recorder: Recorder, on_output: OutputListener | None = None) -> None:
         self._inner = inner
         self._recorder = recorder
+        self._on_output = on_output
         self._background: set[str] = set()  # those whose end is not recorded yet
 
     @property
@@ -47,7 +51,7 @@ class RecordedSandbox(Sandbox):
         """Execute and record the Receipt; what was printed is the Observation's to keep."""
         asked = _asked(command)
         try:
-            result = await self._inner.execute(command, on_output)
+            result = await self._inner.execute(command, _both(self._on_output, on_output))
         except (Exception, asyncio.CancelledError) as error:
             self._record_failure("exec", error, **asked)
             raise
@@ -165,6 +169,17 @@ class RecordedSandbox(Sandbox):
         except StateError:
             if not isinstance(error, asyncio.CancelledError):
                 raise
+
+
+def _both(first: OutputListener | None, second: OutputListener | None) -> OutputListener | None:
+    if first is None or second is None:
+        return first or second
+
+    def tell(stream: Literal["stdout", "stderr"], data: bytes) -> None:
+        first(stream, data)
+        second(stream, data)
+
+    return tell
 
 
 def _asked(command: Exec) -> dict[str, Any]:

@@ -92,7 +92,8 @@ class Run(ABC):
         self._on_bug = on_bug or (lambda error, folder: None)
         self._started_at = utc_now()
         self._began = time.monotonic()
-        self._book = StepBook(self.folder.path)
+        self._book = StepBook(self.folder.path, max_spool_bytes=policy.policy.limits.run_output_bytes)
+        self.session.on_output = self._book.hear
         self._known: dict[str, Any] = {}  # what the result will hold
         self._error: MindxError | None = None
         self.recorder.record(
@@ -195,6 +196,7 @@ class Run(ABC):
 
     def _finish(self, outcome: Outcome) -> None:
         """Close the trace and write the result, whatever happened before. Raises StateError when that fails."""
+        self._book.close()
         failed: StateError | None = None
         cancelled = outcome is Outcome.CANCELLED
         try:
@@ -232,6 +234,7 @@ class Run(ABC):
 
     def _record_step(self, action: Action, observation: Observation | None) -> None:
         if observation is None:
+            self._book.begin(action)
             self.recorder.record("action_started", action_id=action.action_id, type=action.type, params=action.params)
         else:
             try:

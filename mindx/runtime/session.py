@@ -11,8 +11,8 @@ from types import TracebackType
 
 from mindx.core.command import WORKSPACE, Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult
-from mindx.core.verdict import Verdict
 from mindx.core.table import TableError
+from mindx.core.verdict import Verdict
 from mindx.errors import InputError, SandboxError
 from mindx.policy.approval import Approver
 from mindx.policy.engine import PolicyEngine
@@ -69,6 +69,7 @@ class Session:
         self._open_sandbox = open_sandbox
         self._sandbox: Sandbox | None = None
         self.accepted_gaps: tuple[str, ...] = ()  # the controls that the engine lacks and the policy does without
+        self.on_output: OutputListener | None = None  # hears what every recorded command prints; set it before `open`
         self.limit_reached = ""  # the policy's limit that ended this session's work, if one did
         self._commands_left = self.policy.policy.limits.commands
         limits = self.policy.policy.limits
@@ -167,7 +168,8 @@ class Session:
             decide = None if self.asking is None else self.asking.decide
             sandbox = self._open_sandbox(self.policy, tell)
             inner = Driver(sandbox, self._judge, decide, tells_files=self._tells_files)
-            self._sandbox = inner if self._recorder is None else RecordedSandbox(inner, self._recorder)
+            recorder = self._recorder
+            self._sandbox = inner if recorder is None else RecordedSandbox(inner, recorder, self.on_output)
             await self._sandbox.start()
             if self._sandbox.attestation is not None:
                 self.accepted_gaps = self._sandbox.attestation.gaps

@@ -14,11 +14,13 @@ from mindx.core.action import ActionRequest
 from mindx.core.decision import AgentDecision
 from mindx.core.run import Outcome, StepRecord
 from mindx.errors import StateError
+from mindx.policy.load import load_policy
 from mindx.runtime.scripted_reasoner import ScriptedReasoner
 from mindx.runtime.step_book import StepBook
 from mindx.sandbox.fake import FakeSandbox
 from mindx.trace.read import read
 from mindx.trace.run_folder import RunStore
+from mindx.trace.spool import Spool
 
 MIB = 1024 * 1024
 
@@ -126,6 +128,73 @@ def test_the_steps_of_an_interrupted_run_are_spooled_already(runs):
     runs.programs["true"] = shout(b"hello")
     runs.run([tool("run", argv=["true"])], on_step=on_step)
     assert ended == [b"hello"]
+
+
+def test_output_is_in_the_spool_while_its_program_runs(runs):
+    seen = []
+
+    async def slow(ctx):
+        ctx.write_stdout(b"first ")
+        seen.append((runs.store.find("last").path / "output/1.stdout").read_bytes())
+        ctx.write_stdout(b"second")
+        return 0
+
+    runs.programs["true"] = slow
+    result = runs.run([tool("run", argv=["true"])])
+    assert seen == [b"first "]
+    assert spooled(runs, result, "output/1.stdout") == b"first second"
+
+
+def test_what_a_cancelled_step_has_printed_is_kept_and_named(runs):
+    async def cancelled():
+        started = asyncio.Event()
+
+        async def hang(ctx):
+            ctx.write_stdout(b"so far")
+            started.set()
+            await asyncio.Event().wait()
+            return 0
+
+        runs.programs["true"] = hang
+        task = asyncio.create_task(run.run())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run = runs.make([tool("run", argv=["true"])])
+    asyncio.run(cancelled())
+    assert [(step.status.value, step.stdout_spool) for step in run.result.steps] == [("CANCELLED", "output/1.stdout")]
+    assert spooled(runs, run.result, "output/1.stdout") == b"so far"
+
+
+def test_the_spool_of_a_run_has_a_cap_and_says_what_had_no_room(tmp_path, runs):
+    policy = tmp_path / "small.yaml"
+    policy.write_text('version: 1\nlimits:\n  run_output: 1MiB\ncommands:\n  - allow: ["true"]\n')
+    runs.policy = load_policy(policy)
+    runs.programs["true"] = shout(b"o" * 700_000)
+    result = runs.run([tool("run", argv=["true"])] * 3)
+    assert [step.spool_left_out_bytes for step in result.steps] == [0, 2 * 700_000 - MIB, 700_000]
+    assert [step.stdout_spool for step in result.steps] == ["output/1.stdout", "output/2.stdout", ""]
+    assert [step.stdout_bytes for step in result.steps] == [700_000] * 3
+    kept = spooled(runs, result, "output/2.stdout")
+    assert kept == b"o" * (MIB - 700_000) + b"\n[mindx: 351424 bytes left out: the run may keep no more output]\n"
+
+
+def test_a_stream_over_its_own_cap_is_spooled_as_it_was_kept(runs):
+    runs.programs["true"] = shout(b"a" * MIB + b"b" * MIB)
+    result = runs.run([tool("run", argv=["true"])])
+    kept = spooled(runs, result, "output/1.stdout")
+    assert kept.count(b"a") == MIB * 3 // 4
+    assert kept.endswith(b"\n[mindx: 1048576 bytes left out]\n" + b"b" * (MIB // 4))
+
+
+def test_what_a_tools_helpers_print_is_no_output_of_the_step(tmp_path):
+    spool = Spool(tmp_path)
+    spool.begin(1)
+    spool.hear("stdout", b"helper")
+    spool.drop(1)
+    assert list((tmp_path / "output").iterdir()) == []
 
 
 def test_an_output_that_cannot_be_spooled_is_an_error_and_keeps_its_record(runs):
