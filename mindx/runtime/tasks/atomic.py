@@ -44,11 +44,13 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
         return None
     except OSError as error:
         raise _unreadable(path, error.strerror or "") from error
-    with os.fdopen(handle, "rb") as file:
-        try:
+    try:
+        with os.fdopen(handle, "rb", closefd=False) as file:
             data = file.read(max_bytes + 1)
-        except OSError as error:
-            raise _unreadable(path, error.strerror or "") from error
+    except OSError as error:  # a folder cannot even be wrapped
+        raise _unreadable(path, error.strerror or "") from error
+    finally:
+        os.close(handle)
     if len(data) > max_bytes:
         raise _unreadable(path, f"it has more than {max_bytes:,} bytes")
     return data
