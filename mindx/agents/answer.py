@@ -59,7 +59,7 @@ def json_of(text: str) -> Any:
     if len(text) > MAX_ANSWER:
         raise InputError("answer_no_json", f"it has more than {MAX_ANSWER:,} characters")
     first = ""
-    for candidate in _candidates(text):
+    for candidate in json_candidates(text):
         document = read_json(candidate)
         if document.complete and not document.faults and not document.duplicates:
             return document.value
@@ -77,7 +77,8 @@ def tokens_of(usage: Mapping[str, int]) -> int:
     return total if total is not None else usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
 
 
-def _candidates(text: str) -> list[str]:
+def json_candidates(text: str) -> list[str]:
+    """Return what may be JSON in a text: all of it, then what stands in fences, then all between the outer brackets."""
     stripped = text.strip()
     found = [stripped] if stripped else []
     found += [match[1].strip() for match in _FENCE.finditer(text)]
