@@ -13,7 +13,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 Product = Literal["engine", "containerd", "runc"]
-Version = tuple[int, int, int]
+Version = tuple[int, int, int, int]  # the last is the number of a release candidate, or RELEASED
+RELEASED = 1 << 30
 # Where Debian and Ubuntu keep what they changed in a package.
 DOC_FOLDER = Path("/usr/share/doc")
 _PACKAGES: dict[str, tuple[str, ...]] = {
@@ -24,12 +25,16 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
 
 
 class Advisory(BaseModel):
-    """One hole. `fixed` are upstream's versions, one for each line; `needs` is "" when a plan alone may use it."""
+    """One hole. `fixed` are upstream's versions, one for each line; `needs` is "" when a plan alone may use it.
+
+    `source` is the advisory that it was checked against, by id.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cve: str
     product: Product
+    source: str
     fixed: tuple[str, ...]
     what: str
     needs: str
@@ -60,9 +65,11 @@ def is_fixed(version: Version, fixed: Sequence[str]) -> bool:
 
 
 def parse_version(text: str) -> Version | None:
-    """Return the first three numbers of `1.1.5+ds1-1+deb12u1`, `v2.0.4`, `26.1`; None for anything else."""
-    match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", text.strip())
-    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
+    """Return the numbers of `1.1.5+ds1-1+deb12u1`, `v2.0.4`, `26.1`, `1.0.0~rc93+ds1`; None for anything else."""
+    match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-~.]rc\.?(\d+))?", text.strip())
+    if match is None:
+        return None
+    return int(match[1]), int(match[2]), int(match[3] or 0), RELEASED if match[4] is None else int(match[4])
 
 
 def mended_by_distribution(product: Product, version: str, doc_folder: Path = DOC_FOLDER) -> frozenset[str]:

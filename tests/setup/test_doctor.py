@@ -144,6 +144,10 @@ def test_the_changelog_of_a_package_names_what_it_mended(tmp_path: Path) -> None
         ("1.1.15", ["1.2.8", "1.3.3"], False),
         ("1.4.0", ["1.2.8", "1.3.3"], True),
         ("v2.0.4", ["1.7.27", "2.0.4"], True),
+        ("1.0.0~rc93+ds1", ["1.0.0-rc95"], False),
+        ("1.0.0-rc95", ["1.0.0-rc95"], True),
+        ("1.0.0", ["1.0.0-rc95"], True),
+        ("1.4.0-rc.2", ["1.3.3", "1.4.0-rc.3"], False),
     ],
 )
 def test_a_line_is_compared_with_its_own_repair(version: str, fixed: list[str], good: bool) -> None:
@@ -158,6 +162,7 @@ def test_the_table_is_sound() -> None:
     for one in all_advisories():
         assert re.fullmatch(r"CVE-\d{4}-\d{4,}", one.cve)
         assert one.fixed
+        assert re.fullmatch(r"GHSA(-[23456789cfghjmpqrvwx]{4}){3}", one.source)
         assert all(parse_version(version) for version in one.fixed)
     assert find_advisories("runc", "unknown") is None
 
