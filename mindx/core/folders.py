@@ -20,3 +20,8 @@ def state_dir() -> Path:
     if chosen:
         return Path(chosen).expanduser().absolute()
     return user_state_path("mindx")
+
+
+def mind_dir() -> Path:
+    """Return the folder of the society's state (beliefs, coordinator, tools, campaigns, missions)."""
+    return state_dir() / "mind"
