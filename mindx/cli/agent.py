@@ -28,6 +28,7 @@ from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
 from mindx.cli.render import print_json
 from mindx.cli.store import run_store
+from mindx.cli.verbosity import verbosity_options
 from mindx.core.agent_result import AgentResult
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.settings import effective_policy
@@ -54,6 +55,7 @@ Exit codes: 0 answered; 1 failed; 2 bad input; 4 sandbox broken; 5 a limit was r
 @model_option
 @max_steps_option
 @script_option
+@verbosity_options
 @json_option
 def command(
     goal: str,

@@ -13,7 +13,8 @@ import click
 from mindx.agents.agent_work import AgentWork
 from mindx.cli.errors import INTERRUPTED
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.render import change_lines, note, styled
+from mindx.cli.render import change_lines, styled
+from mindx.cli.verbosity import remark, verbose
 from mindx.core.agent_error import ErrorCode
 from mindx.core.agent_event import AgentEvent, AgentEventType
 from mindx.core.agent_result import AgentResult
@@ -105,8 +106,8 @@ def tell_changes(work: AgentWork) -> None:
     """Say on stderr what the agent changed in its copy."""
     if work.changes:
         for line in change_lines(work.changes):
-            note(line)
-        note(
+            remark(line)
+        remark(
             f"nothing is written to your files; `mindx changes show {work.folder.run_id}` shows what there is to apply"
         )
 
@@ -129,9 +130,9 @@ class AgentPrinter:
         elif event.event_type is AgentEventType.OBSERVATION_CREATED:
             status = str(payload["status"])
             label = self._labels.pop(payload["action_id"], "")
-            note(f"[{event.step}] {label}  {styled(status, _COLOURS.get(status, 'red'), sys.stderr)}")
-            if status != "SUCCESS" and payload["message"]:
-                note(f"    {escape_line(str(payload['message'])[:500])}")
+            remark(f"[{event.step}] {label}  {styled(status, _COLOURS.get(status, 'red'), sys.stderr)}")
+            if payload["message"] and (status != "SUCCESS" or verbose()):
+                remark(f"    {escape_line(str(payload['message'])[: None if verbose() else 500])}")
 
 
 def action_label(name: str, arguments: Any) -> str:

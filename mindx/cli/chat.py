@@ -33,6 +33,7 @@ from mindx.cli.interrupt import run_async
 from mindx.cli.options import policy_option, workspace_option
 from mindx.cli.render import note
 from mindx.cli.store import run_store
+from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.agent_event import AgentEvent, AgentEventType
 from mindx.core.agent_result import AgentResult
 from mindx.core.approval import ApprovalRequest, ApprovalResult
@@ -63,6 +64,7 @@ HELP = "/diff /apply /clear /exit, or say what is to be done"
 @model_option
 @max_steps_option
 @script_option
+@verbosity_options
 def command(workspace: Path | None, policy: str | None, model: str, max_steps: int, script: Path | None) -> int:
     """Work with a coding agent in a conversation; also reads lines from standard input."""
     loaded = effective_policy(policy, None, workspace)
@@ -102,7 +104,7 @@ class Chat:
     async def talk(self, work: AgentWork) -> int:
         """Take lines until the end; return the exit code: that of the last answer."""
         if self._typed:
-            note(HELP)
+            remark(HELP)
         async with work:
             while (line := await self._read("> ")) is not None:
                 words = line.strip()
@@ -113,7 +115,7 @@ class Chat:
                 elif words:
                     await self._answer(work, words)
         if work.changes:
-            note(f"`mindx changes show {work.folder.run_id}` shows what the agent changed in its copy")
+            remark(f"`mindx changes show {work.folder.run_id}` shows what the agent changed in its copy")
         return self._code
 
     def interrupt(self) -> bool:

@@ -27,6 +27,7 @@ from mindx.cli.options import (
     workspace_option,
 )
 from mindx.cli.render import note, print_json
+from mindx.cli.verbosity import StartLine, remark, verbose, verbosity_options
 from mindx.core.command import Exec
 from mindx.core.output import encode_output, plain_text
 from mindx.core.receipt import ExecResult, ExitCause
@@ -84,6 +85,7 @@ class _ExecCommand(click.Command):
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable; may be repeated.")
 @click.option("--no-stdin", is_flag=True, help="Do not read standard input; a terminal is never read.")
 @click.option("--raw", is_flag=True, help="Pass every byte on, also to a terminal or a CI log.")
+@verbosity_options
 @json_option
 def command(
     argv: tuple[str, ...],
@@ -125,9 +127,13 @@ async def _execute(session: Session, wanted: Exec, raw: bool | None) -> tuple[Ex
 
     True as well when nothing ran since there is no folder to start in.
     """
-    async with session:
+    try:
+        with StartLine() as start:
+            await session.open(start)
         result = await _executed(session, wanted, raw)
         return result, result.exit_cause is ExitCause.NOT_EXECUTABLE and not await _is_folder(session, wanted.cwd)
+    finally:
+        await session.close()
 
 
 async def _is_folder(session: Session, path: str) -> bool:
@@ -216,12 +222,12 @@ def read_stdin() -> bytes:
     try:
         handle = sys.stdin.fileno()
         if sys.stdin.isatty():
-            note("standard input is a terminal and is not passed on; pipe it in")
+            remark("standard input is a terminal and is not passed on; pipe it in")
         mode = os.fstat(handle).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
             return b""
         if not select.select([handle], [], [], STDIN_NOTICE_S)[0]:
-            note("waiting for standard input to end; give --no-stdin or < /dev/null if there is none")
+            remark("waiting for standard input to end; give --no-stdin or < /dev/null if there is none")
         data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     except (OSError, ValueError):
         return b""
@@ -251,6 +257,8 @@ def _explain(result: ExecResult, as_json: bool) -> None:
     }
     if result.exit_cause in texts:
         say(texts[result.exit_cause])
+    if verbose():
+        _tell_receipt(result)
     if not as_json:
         for stream, cut, total in (
             ("stdout", result.stdout_truncated, result.receipt.stdout_bytes),
@@ -260,3 +268,12 @@ def _explain(result: ExecResult, as_json: bool) -> None:
                 kept = result.command.max_output_bytes
                 figures = f"{total} bytes in all, {kept} kept (beginning and end), {total - kept} left out"
                 say(f"{stream} was cut: {figures}; raise limits.output in the policy")
+
+
+def _tell_receipt(result: ExecResult) -> None:
+    """Say on stderr what the program took."""
+    receipt = result.receipt
+    peak = receipt.memory_peak_bytes or receipt.max_rss_bytes
+    figures = [f"{receipt.duration_s:.2f} s", f"{receipt.cpu_s:.2f} s of CPU", f"{peak / 1e6:.0f} MB at most"]
+    figures += [f"{receipt.killed_count} processes killed at the end"] if receipt.killed_count else []
+    note(", ".join(figures))

@@ -12,8 +12,8 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option
-from mindx.cli.render import note, print_json
-from mindx.cli.status_line import StatusLine
+from mindx.cli.render import print_json
+from mindx.cli.verbosity import progress, remark, verbosity_options
 from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 from mindx.settings import effective_policy
@@ -107,6 +107,7 @@ def show_image(name: str, sbom: bool, as_json: bool) -> None:
     help="Build the image that the mindx.yaml of DIR, or above it, asks for; it must be trusted.",
 )
 @click.option("--anew", is_flag=True, help="Build it again, with the packages of today.")
+@verbosity_options
 @json_option
 def build_image(name: str | None, project: Path | None, anew: bool, as_json: bool) -> None:
     """Build an image from the packages of this machine's distribution (Debian or Ubuntu), if it is not there yet.
@@ -121,7 +122,7 @@ def build_image(name: str | None, project: Path | None, anew: bool, as_json: boo
     if project is not None:
         name = effective_policy(None, workspace=project).policy.image
     name = name or "python"
-    with _engine() as client, StatusLine() as tell:
+    with _engine() as client, progress() as tell:
         record = (rebuild_base if anew else ensure_base)(client, name, tell)
         ensure_derived(client, record.image_id, tell)
     if as_json:
@@ -137,6 +138,7 @@ def build_image(name: str | None, project: Path | None, anew: bool, as_json: boo
 )
 @click.argument("reference")
 @click.option("--name", required=True, metavar="NAME", help="What policies call it: image: NAME.")
+@verbosity_options
 @json_option
 def pull_image(reference: str, name: str, as_json: bool) -> None:
     """Pull an image from a registry and keep it by its digest; runs then use that digest and no other.
@@ -146,7 +148,7 @@ def pull_image(reference: str, name: str, as_json: bool) -> None:
     from mindx.sandbox.base_image import pull_base
     from mindx.sandbox.image import ensure_derived
 
-    with _engine() as client, StatusLine() as tell:
+    with _engine() as client, progress() as tell:
         record = pull_base(client, reference, name, tell)
         ensure_derived(client, record.image_id, tell)
     if as_json:
@@ -182,15 +184,16 @@ def remove_image(name: str | None, old: bool, as_json: bool) -> None:
 @command.command(name="export", epilog="\b\nExample:\n  mindx image export python python.tar")
 @click.argument("name")
 @click.argument("file", type=click.Path(path_type=Path))
+@verbosity_options
 @json_option
 def export_image(name: str, file: Path, as_json: bool) -> None:
     """Write an image to FILE, with its digest and its list of packages, for another machine."""
     from mindx.sandbox.image_archive import export_image as write
 
-    with _engine() as client, StatusLine() as tell:
+    with _engine() as client, progress() as tell:
         manifest = write(client, name, file, tell)
     if manifest.image.host_certificates:
-        note(f"it holds {manifest.image.host_certificates} certificates of this host: do not hand it to strangers")
+        remark(f"it holds {manifest.image.host_certificates} certificates of this host: do not hand it to strangers")
     if as_json:
         document = {
             "schema_version": SCHEMA_VERSION,
@@ -206,6 +209,7 @@ def export_image(name: str, file: Path, as_json: bool) -> None:
 
 @command.command(name="import", epilog="\b\nExample:\n  mindx image import python.tar")
 @click.argument("file", type=click.Path(path_type=Path))
+@verbosity_options
 @json_option
 def import_image(file: Path, as_json: bool) -> None:
     """Load an image that `mindx image export` wrote, after its digest was compared.
@@ -217,7 +221,7 @@ def import_image(file: Path, as_json: bool) -> None:
 
     if not file.is_file():
         raise InputError("image_file_unreadable", f"{file} is no file; `mindx image export` writes one")
-    with _engine() as client, StatusLine() as tell:
+    with _engine() as client, progress() as tell:
         record = read(client, file, tell)
         ensure_derived(client, record.image_id, tell)
     if as_json:

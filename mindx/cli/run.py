@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -21,6 +20,9 @@ from mindx.cli.options import (
 )
 from mindx.cli.render import StepPrinter, fault_lines, note, print_json, print_summary
 from mindx.cli.store import run_store
+from mindx.cli.verbosity import StartLine, quiet, remark, verbose, verbosity_options
+from mindx.core.observation import Observation
+from mindx.core.plan import Action
 from mindx.core.run import Outcome, RunResult
 from mindx.errors import MindxError
 from mindx.runtime.plan_run import PlanRun
@@ -52,8 +54,7 @@ Files that run on your machine later (hooks, CI and task files ...) are never ta
 @click.option("--apply", "apply_", is_flag=True, help="Write the changes to --workspace if the plan completed.")
 @click.option("--dry-copy", is_flag=True, help="Only show what of --workspace would go in, and why not the rest.")
 @click.option("--review", is_flag=True, help="Go through the changes afterwards and choose what to take.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing of the steps, only how it ended.")
-@click.option("-v", "--verbose", is_flag=True, help="Show all output that was kept, not only its beginning and end.")
+@verbosity_options
 @json_option
 def command(
     plan: str | None,
@@ -66,13 +67,9 @@ def command(
     apply_: bool,
     review: bool,
     dry_copy: bool,
-    quiet: bool,
-    verbose: bool,
     as_json: bool,
 ) -> int:
     """Run PLAN (a JSON file, `-` for standard input) in a container and show what it did."""
-    if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose do not go together")
     if dry_copy:
         if workspace is None:
             raise click.UsageError("--dry-copy needs --workspace: there is no folder to look at")
@@ -93,8 +90,14 @@ def command(
         nonlocal printer
         for line in fault_lines(vetted.faults, "<stdin>" if plan == "-" else plan):
             tell(line)
-        printer = None if quiet else StepPrinter(len(vetted.steps), verbose=verbose)
+        printer = None if quiet() else StepPrinter(len(vetted.steps), verbose=verbose())
 
+    def on_step(action: Action, observation: Observation | None) -> None:
+        start.end()
+        if printer is not None:
+            printer(action, observation)
+
+    start = StartLine()
     run = PlanRun(
         source,
         effective_policy(policy, image, workspace),
@@ -104,12 +107,13 @@ def command(
         approver=approver_for(approve_from, stdin_is_free=plan != "-"),
         keep_going=keep_going,
         on_vetted=on_vetted,
-        on_step=lambda action, observation: printer(action, observation) if printer else None,
-        progress=note if not quiet and (verbose or sys.stderr.isatty()) else None,
+        on_step=on_step,
+        progress=start,
         on_bug=write_report,
     )
     try:
-        run_async(run.run)
+        with start:
+            run_async(run.run)
     except KeyboardInterrupt:
         _show(run.result, as_json)
         return INTERRUPTED
@@ -135,8 +139,10 @@ def command(
             note(f"--review needs a terminal to ask at; `mindx changes apply {run_id}` takes the changes later")
             return run.result.outcome.exit_code
         return go_through(run.folder.path) or run.result.outcome.exit_code
-    if run.result.changes and not as_json and not quiet:
-        note(f"nothing is written to your files; `mindx changes show {run.folder.run_id}` shows what there is to apply")
+    if run.result.changes and not as_json:
+        remark(
+            f"nothing is written to your files; `mindx changes show {run.folder.run_id}` shows what there is to apply"
+        )
     return run.result.outcome.exit_code
 
 

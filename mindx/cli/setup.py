@@ -8,13 +8,14 @@ import sys
 
 import click
 
-from mindx.cli.status_line import StatusLine
+from mindx.cli.verbosity import progress, verbosity_options
 from mindx.core.data_files import data_path
 
 
 @click.command(name="setup", epilog="\b\nExamples:\n  mindx setup\n  mindx setup --yes")
 @click.option("--yes", is_flag=True, help="Do not ask before packages of the distribution are installed.")
 @click.option("--image", default="python", show_default=True, metavar="NAME", help="The base image to build.")
+@verbosity_options
 def command(yes: bool, image: str) -> int:
     """Install and start the engine if none answers (Debian, Ubuntu), and build the base image.
 
@@ -42,7 +43,7 @@ def command(yes: bool, image: str) -> int:
         return code
     client = connect()
     try:
-        with StatusLine() as tell:
+        with progress() as tell:
             base = ensure_base(client, image, tell)
             ensure_derived(client, base.image_id, tell)
     finally:

@@ -27,8 +27,9 @@ from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
-from mindx.cli.render import note, print_json
+from mindx.cli.render import print_json
 from mindx.cli.store import run_store
+from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.agent_event import AgentEvent
 from mindx.core.agent_result import AgentResult
 from mindx.core.agent_session import SessionEvent
@@ -64,6 +65,7 @@ def command() -> None:
 @model_option
 @max_steps_option
 @script_option
+@verbosity_options
 def run_task(
     objective: str,
     task_id: str,
@@ -75,7 +77,7 @@ def run_task(
 ) -> int:
     """Begin a task with an OBJECTIVE."""
     name = task_id or new_id("task")
-    note(f"task {escape_line(name)}")
+    remark(f"task {escape_line(name)}")
     return _work(name, workspace, policy, model, max_steps, script, lambda task: task.run(objective))
 
 
@@ -85,6 +87,7 @@ def run_task(
 @model_option
 @max_steps_option
 @script_option
+@verbosity_options
 def resume(task_id: str, policy: str | None, model: str, max_steps: int, script: Path | None) -> int:
     """Take up task ID in a new run, which is told how the latest one stood."""
     ledger = _ledgers().get(task_id)
@@ -150,7 +153,7 @@ def _work(
         result = run_async(run)
     except KeyboardInterrupt:
         tell_changes(work)
-        note(f"`mindx task resume {task_id}` takes it up again")
+        remark(f"`mindx task resume {task_id}` takes it up again")
         return INTERRUPTED
     if result.final_answer:
         print_answer(result.final_answer)
@@ -158,7 +161,7 @@ def _work(
         say(result.error)
     tell_changes(work)
     if not result.ok:
-        note(f"`mindx task resume {task_id}` takes it up again")
+        remark(f"`mindx task resume {task_id}` takes it up again")
     return exit_code_of(result)
 
 
