@@ -1,0 +1,130 @@
+"""The gates of a candidate that run code, all of them in the container: syntax, tests, a tool's examples."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mindx.agents.improvement.models import SELF, Evaluation, ImprovementRequest
+from mindx.core.output import plain_text
+from mindx.core.receipt import ExecResult, ExitCause
+from mindx.runtime.session import Session
+from mindx.tools.base import ToolDefinition, ToolError
+from mindx.tools.container_entry import Capability, ToolSpec
+from mindx.tools.container_runner import read_answer, runner_command
+from mindx.tools.schema import compile_check
+
+TOOL_FILE, TOOL_TEST_FILE = "tool.py", "test_tool.py"
+SYNTAX_TIMEOUT_S = 30.0
+_MAX_TOLD = 3000  # characters of a program's output in the notes
+_UNITTEST = ("python3", "-m", "unittest")
+_RAN = re.compile(r"^Ran ([1-9][0-9]*) tests? in ", re.M)
+_NO_CACHE = {"PYTHONDONTWRITEBYTECODE": "1"}
+_SYNTAX = {
+    ".py": "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')",
+    ".json": "import sys, json; json.load(open(sys.argv[1], 'rb'))",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What one gate said; `passed` None: there is no such gate for this kind of file."""
+
+    passed: bool | None
+    notes: str = ""
+
+
+async def evaluate(session: Session, request: ImprovementRequest, path: str, content: str) -> Evaluation:
+    """Return what syntax check and tests say of the candidate at `path`. Raises SandboxError, DeniedError."""
+    syntax = await _syntax(session, path)
+    if syntax.passed is False:
+        return Evaluation(passed_syntax_check=False, notes=syntax.notes)
+    gates = [await _examples(session, request.tool_spec, content)] if request.tool_spec is not None else []
+    if not gates or gates[0].passed is not False:
+        gates.append(await _tests(session, request))
+    told = [gate.notes for gate in gates if gate.notes]
+    verdicts = [gate.passed for gate in gates if gate.passed is not None]
+    if not verdicts:
+        told.append("there is no test and no example, and what nothing tests does not pass")
+    passed = bool(verdicts) and all(verdicts)
+    return Evaluation(passed_syntax_check=syntax.passed, passed_self_tests=passed, notes="; ".join(told)[:_MAX_TOLD])
+
+
+async def _syntax(session: Session, path: str) -> Gate:
+    suffix = path[path.rfind(".") :] if "." in path else ""
+    if suffix not in _SYNTAX:
+        return Gate(None)
+    ran = await session.run(
+        ["python3", "-I", "-c", _SYNTAX[suffix], path], timeout_s=_bounded(session, SYNTAX_TIMEOUT_S)
+    )
+    return Gate(True) if ran.ok else Gate(False, f"the syntax is wrong: {_told(ran)}")
+
+
+async def _tests(session: Session, request: ImprovementRequest) -> Gate:
+    """Run the tests; of unittest, that it ran some is looked for too: none at all is no success."""
+    command, counts = _command(request)
+    if not command:
+        return Gate(None)
+    seconds = _bounded(session, request.self_test_timeout_s)
+    ran = await session.run(command, env=_NO_CACHE, timeout_s=seconds)
+    if not ran.ok:
+        return Gate(False, f"the tests failed: {_told(ran)}")
+    if counts and not _RAN.search(ran.stderr_text):
+        return Gate(None, "no test was found")
+    return Gate(True)
+
+
+def _command(request: ImprovementRequest) -> tuple[Sequence[str], bool]:
+    if request.test_command:
+        return request.test_command, False
+    if request.target_file == SELF:
+        return ("python3", "-m", "mindx.agents.improvement", SELF, "--self-test-mode"), False
+    if request.tool_spec is not None:
+        return (*_UNITTEST, TOOL_TEST_FILE[:-3]), True
+    return (*_UNITTEST, "discover"), True
+
+
+async def _examples(session: Session, spec: ToolSpec, content: str) -> Gate:
+    """Call each capability as its examples say, through the runner that will run the tool later."""
+    count = 0
+    for capability in spec.capabilities:
+        for example in capability.examples:
+            count += 1
+            shown = f"{capability.name}({json.dumps(example.arguments)[:200]})"
+            try:
+                answer = await call_capability(session, spec.id, capability, content.encode(), example.arguments)
+            except ToolError as error:
+                return Gate(False, f"the example {shown} failed: {error.message}")
+            if example.says_result and answer != example.result:
+                return Gate(False, f"the example {shown} gave {json.dumps(answer)[:300]}")
+    return Gate(True if count else None)
+
+
+async def call_capability(
+    session: Session, tool_id: str, capability: Capability, source: bytes, arguments: Mapping[str, object]
+) -> object:
+    """Call one capability in the session's container and return its checked answer. Raises ToolError."""
+    definition = ToolDefinition(tool_id)
+    problem = compile_check(definition, capability.input_schema)(arguments)
+    if problem:
+        raise ToolError(f"the arguments do not fit: {problem}", "tool_arguments_invalid")
+    command = runner_command(source, capability.name, arguments, timeout_s=_bounded(session, SYNTAX_TIMEOUT_S))
+    answer = read_answer(tool_id, await session.sandbox.execute(command))
+    problem = compile_check(definition, {"properties": {"answer": capability.output_schema}})({"answer": answer})
+    if problem:
+        raise ToolError(f"the answer does not fit output_schema: {problem}", "tool_result_invalid")
+    return answer
+
+
+def _bounded(session: Session, seconds: float) -> float:
+    return min(seconds, session.policy.policy.limits.command_timeout_s)
+
+
+def _told(ran: ExecResult) -> str:
+    if ran.exit_cause is ExitCause.TIMEOUT:
+        return f"killed at the deadline of {ran.command.timeout_s:g} s"
+    said = plain_text(ran.stderr_text or ran.stdout_text).strip()
+    ending = f"exit code {ran.exit_code}" if ran.exit_cause is ExitCause.EXIT else ran.exit_cause.value
+    return f"{ending}: {said[-_MAX_TOLD:]}"

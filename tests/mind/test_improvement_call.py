@@ -1,0 +1,185 @@
+"""The self-improvement agent as a process: believed only when all that it says agrees, gone when its call ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mindx.agents.improvement import ImplementationStatus, ImprovementResult, call_improvement
+from mindx.agents.improvement.process_tree import marked
+from tests.mind.improvement_support import SPEC, program, tool_request, turns, write_script
+
+_Status = ImplementationStatus
+# An agent that answers: `say` gives its answer, `code` its exit code.
+ANSWERS = """
+import json, sys
+options = dict(item[2:].split("=", 1) for item in sys.argv if item.startswith("--") and "=" in item)
+request = json.load(open(options["context-file"]))
+answer = {answer}
+line = json.dumps(answer)
+open(options["result-file"], "w").write({kept})
+sys.stderr.write("at work\\n")
+{before}
+print({printed})
+sys.exit({code})
+"""
+
+
+def good() -> dict[str, object]:
+    return {
+        "status": "SUCCESS",
+        "message": "done",
+        "data": {"operation_type": "develop_tool", "final_status": "SUCCESS_EVALUATED"},
+    }
+
+
+def agent(
+    answer: object = None, *, kept: str = "line", printed: str = "line", code: int = 0, before: str = ""
+) -> tuple[str, ...]:
+    shown = good() if answer is None else answer
+    return program(ANSWERS.format(answer=repr(shown), kept=kept, printed=printed, code=code, before=before))
+
+
+def alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def call(tmp_path: Path, command: tuple[str, ...], timeout_s: float = 30.0) -> ImprovementResult:
+    return asyncio.run(call_improvement(tool_request(), work_dir=tmp_path, timeout_s=timeout_s, command=command))
+
+
+def test_the_real_agent_builds_a_tool_in_a_container(tmp_path: Path, base_image: object):
+    """The whole way: a process, a context file that is gone afterwards, a container, an answer that agrees."""
+    script = write_script(tmp_path / "script.jsonl", turns())
+    work = tmp_path / "improvement"
+    result = asyncio.run(call_improvement(tool_request(script), work_dir=work, timeout_s=60))
+    assert result.ok, result.message
+    assert result.data.final_status is _Status.SUCCESS_EVALUATED
+    folder = work / "int_1"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert sorted(entry.name for entry in folder.iterdir()) == ["agent.log", "changes", "result.json"]
+    assert "Cycle 1 of 1" in (folder / "agent.log").read_text()
+
+
+def test_the_specification_reaches_the_agent_in_a_private_file(tmp_path: Path):
+    """The context file holds the whole request, is the user's alone, and does not outlive the call."""
+    before = (
+        "import os\n"
+        "assert request['tool_spec']['id'] == 'word_count'\n"
+        "assert os.stat(options['context-file']).st_mode & 0o777 == 0o600"
+    )
+    assert call(tmp_path, agent(before=before)).ok
+    assert not (tmp_path / "int_1" / "context.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (agent(code=1), "exit code 1"),
+        (agent({**good(), "status": "FAILURE"}), "does not go with"),
+        (
+            agent({"status": "FAILURE", "message": "no", "data": {"operation_type": "develop_tool",
+                   "final_status": "FAILED_EVALUATION"}}),
+            "exit code 0",
+        ),
+        (agent(printed="'{}'"), "differ"),
+        (agent(printed="''"), "differ"),
+        (agent(kept="line[:-1]", printed="line[:-1]"), "no JSON"),
+        (agent(kept="'rubbish'", printed="'rubbish'"), "no JSON"),
+        (agent({**good(), "more": 1}), "does not have the form"),
+        (agent({**good(), "data": {"operation_type": "improve_self", "final_status": "SUCCESS_EVALUATED"}}), "asked"),
+        (agent(before="import os, signal; os.kill(os.getpid(), signal.SIGKILL)"), "signal 9"),
+        (program("import sys; sys.exit('Traceback: it broke')"), "it broke"),
+        (("/nonexistent/agent",), "could not be started"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_does_not_agree_with_itself_is_a_failure(tmp_path: Path, command: tuple[str, ...], says: str):
+    """Exit code, result file and last line must say one thing, in the one form; else nothing of it is believed."""
+    result = call(tmp_path, command)
+    assert not result.ok
+    assert says in result.message
+    assert not (tmp_path / "int_1" / "context.json").exists()
+
+
+def test_noise_on_standard_output_before_the_last_line_is_no_harm(tmp_path: Path):
+    """Warnings of a library do not cost a good answer."""
+    assert call(tmp_path, agent(before="print('a warning'); print('{\"status\": \"FAILURE\"}')")).ok
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_flood_is_stopped(tmp_path: Path, stream: str):
+    """An agent that writes without end is killed long before it has written a gigabyte."""
+    began = time.monotonic()
+    flood = f"import sys\npiece = 'x' * 65536\nfor _ in range(16384): sys.{stream}.write(piece)"
+    result = call(tmp_path, program(flood))
+    assert result.data.final_status is _Status.FAILED_PROCESS
+    assert "was killed" in result.message
+    assert time.monotonic() - began < 20
+
+
+def test_an_agent_that_hangs_is_killed_with_all_that_it_started(tmp_path: Path):
+    """Also a child that left its group, its session and its parent."""
+    written = tmp_path / "pid"
+    child = (
+        "import os, time; os.fork() and os._exit(0); os.setsid()\n"
+        f"open({str(written)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    )
+    start = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]).wait(); time.sleep(600)"
+    result = call(tmp_path, program(start), timeout_s=2.0)
+    assert result.data.final_status is _Status.FAILED_TIMEOUT
+    assert not alive(int(written.read_text()))
+
+
+def test_a_child_that_holds_the_pipes_does_not_hold_the_answer(tmp_path: Path):
+    """What a good agent leaves behind is ended, and its answer counts."""
+    leave = "import subprocess; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    began = time.monotonic()
+    assert call(tmp_path, agent(before=leave)).ok
+    assert time.monotonic() - began < 20
+
+
+def test_cancelling_the_call_kills_the_agent(tmp_path: Path):
+    """Nobody waits for the answer any more: nothing of it goes on."""
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    text = f"import os, time; open({str(ready)!r}, 'w').write(os.environ['MINDX_IMPROVEMENT_CALL']); time.sleep(600)"
+
+    async def cancelled() -> str:
+        task = asyncio.create_task(call_improvement(tool_request(), work_dir=tmp_path, command=program(text)))
+        mark = await asyncio.to_thread(ready.read_text)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return mark
+
+    mark = asyncio.run(cancelled())
+    assert mark
+    assert marked(mark) == []
+
+
+def test_a_plain_specification_and_bad_arguments_on_the_command_line(tmp_path: Path):
+    """The command by hand: a specification alone is a context file, and what cannot be used is exit code 2."""
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({**SPEC, "id": "Not A Name"}))
+    for arguments in (["tool.py", f"--context-file={spec}"], ["tool.py", "--cycles=99"], ["tool.py", "--nonsense"]):
+        done, document = asyncio.run(_by_hand(arguments))
+        assert done == 2
+        assert document["data"]["final_status"] == "FAILED_INPUT"
+
+
+async def _by_hand(arguments: list[str]) -> tuple[int | None, dict[str, dict[str, str]]]:
+    from mindx.agents.improvement.call import COMMAND
+
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*COMMAND, *arguments, stdout=pipe, stderr=pipe)
+    out, _ = await process.communicate()
+    return process.returncode, json.loads(out)
