@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mindx.agents.agent_process import AgentProcess
     from mindx.agents.orchestrator import AgentOrchestrator
     from mindx.agents.pipeline import (
         AgentPipeline,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mindx.agents.sub_agent import SubAgentExecutor
     from mindx.agents.task_record import AgentTaskEvent, AgentTaskEventType, AgentTaskState, AgentTaskView
     from mindx.agents.worker import AgentWorkerSpec
+    from mindx.agents.worker_program import serve_agent
     from mindx.core.action import (
         ActionBatch,
         ActionRequest,
@@ -170,6 +172,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. It is imported when it is first used (PEP 562): importing mindx costs next to nothing.
 _NAMES = {
+    "mindx.agents.agent_process": "AgentProcess",
     "mindx.agents.orchestrator": "AgentOrchestrator",
     "mindx.agents.pipeline": (
         "AgentPipeline OnFailure PipelineResult PipelineStep PipelineStepResult PipelineStepStatus "
@@ -178,6 +181,7 @@ _NAMES = {
     "mindx.agents.sub_agent": "SubAgentExecutor",
     "mindx.agents.task_record": "AgentTaskEvent AgentTaskEventType AgentTaskState AgentTaskView",
     "mindx.agents.worker": "AgentWorkerSpec",
+    "mindx.agents.worker_program": "serve_agent",
     "mindx.core.action": (
         "ActionBatch ActionRequest ActionRisk ActionTraits ActionType ActionValidation BatchValidationResult "
         "ExecutionMode ValidationDecision "
@@ -284,35 +288,36 @@ __all__ = [
     "AcceptanceCriterion", "ActionAssessor", "ActionBatch", "ActionDispatcher", "ActionExecutor", "ActionRequest",
     "ActionRisk", "ActionScheduler", "ActionTraits", "ActionType", "ActionValidation", "AgentContext",
     "AgentDecision", "AgentError", "AgentEvent", "AgentEventType", "AgentOrchestrator", "AgentPipeline",
-    "AgentResult", "AgentRunStatus", "AgentRuntime", "AgentSession", "AgentState", "AgentStateMachine",
-    "AgentTaskEvent", "AgentTaskEventType", "AgentTaskState", "AgentTaskView", "AgentWorkerSpec", "Approval",
-    "ApprovalRequest", "ApprovalResult", "ApprovalScope", "Approver", "ArtifactRef", "BaseProvider", "BaseTool",
-    "BatchValidationResult", "BoundTool", "BoundaryReason", "BoundaryScope", "CacheAwarePacker", "CalculatorTool",
-    "Change", "ChatMessage", "CleanupFailure", "CloseReport", "CommandTool", "CompletionClaim", "CompletionGate",
-    "CompletionValidationResult", "ContextBundle", "ContextConfig", "ContextManager", "ContextOverflowError",
-    "ContextPackResult", "ContextPressure", "ContextQueryTool", "ContextRecord", "ContextStore", "ContextView",
-    "ContinuationCheckpoint", "ConversationStore", "DecisionKind", "DefaultCompletionGate", "DefaultPolicyEngine",
-    "DeniedError", "EngineError", "ErrorCode", "ErrorPhase", "Evidence", "EvidenceKind", "Exec", "ExecCommandTool",
-    "ExecResult", "ExecutionBoundary", "ExecutionMode", "ExitCause", "FileEditTool", "FileError", "FileReadTool",
-    "FileSearchTool", "FixedPlan", "FunctionExecutor", "FunctionTool", "Heartbeat", "ImageError",
-    "ImageUnderstandingTool", "InputError", "LoadedPolicy", "LocalConversationStore", "LocalTaskLedgerStore",
-    "LocalTaskMemoryStore", "LongTermMemory", "LongTermMemoryTool", "LoopParts", "MCPConnectionError",
-    "MCPServerConfig", "MCPTool", "MCPToolCallError", "MCPToolSet", "MemoryReadTool", "MemoryTool", "MindxError",
-    "ModelActionExecutor", "ModelCapabilityRequest", "ModelRequest", "Observation", "ObservationBatch", "OnFailure",
-    "OpenAIProvider", "OpenAIProviderParam", "OrchestrationMode", "OrchestrationPlan", "OrchestrationPlanner",
-    "Outcome", "PipelineResult", "PipelineStep", "PipelineStepResult", "PipelineStepStatus", "PlanRun",
-    "PolicyEngine", "Provenance", "ProviderCapabilities", "ProviderError", "ProviderReasoner", "ProviderResponse",
-    "ProviderRouter", "ProviderStreamChunk", "ProviderToolCallDelta", "ReActLoop", "Reasoner", "Receipt",
-    "RecordingProvider", "ReplayProvider", "Role", "RunConfig", "RunOutcome", "RunResult", "RunStore",
-    "RunTimeoutError", "SandboxError", "SandboxLostError", "ScriptedProvider", "ScriptedReasoner", "ScriptedTurn",
-    "Session", "SessionCommand", "SessionCommandType", "SessionEnvironment", "SessionEvent", "SessionEventType",
-    "SessionPolicy", "SessionState", "SimpleCoder", "Skill", "SkillTool", "StateError", "StateMachineError",
-    "Status", "StepRecord", "StepTimeoutError", "StreamingTool", "SubAgentExecutor", "SyncSession",
-    "TaskConstraint", "TaskCoordinator", "TaskLedger", "TaskState", "TaskStatus", "TimeNowTool", "ToolCall",
-    "ToolContext", "ToolDefinition", "ToolError", "ToolExecutor", "ToolNotFoundError", "ToolProgress",
-    "ToolRegistry", "ToolResult", "ToolValidationError", "TraceRecorder", "UserInputOption", "UserInputRequest",
-    "ValidationDecision", "WorkspaceError", "WorkspacePathError", "WorkspacePathResolver", "load_mcp_servers",
-    "load_policy", "load_skills", "tool",
+    "AgentProcess", "AgentResult", "AgentRunStatus", "AgentRuntime", "AgentSession", "AgentState",
+    "AgentStateMachine", "AgentTaskEvent", "AgentTaskEventType", "AgentTaskState", "AgentTaskView",
+    "AgentWorkerSpec", "Approval", "ApprovalRequest", "ApprovalResult", "ApprovalScope", "Approver", "ArtifactRef",
+    "BaseProvider", "BaseTool", "BatchValidationResult", "BoundTool", "BoundaryReason", "BoundaryScope",
+    "CacheAwarePacker", "CalculatorTool", "Change", "ChatMessage", "CleanupFailure", "CloseReport", "CommandTool",
+    "CompletionClaim", "CompletionGate", "CompletionValidationResult", "ContextBundle", "ContextConfig",
+    "ContextManager", "ContextOverflowError", "ContextPackResult", "ContextPressure", "ContextQueryTool",
+    "ContextRecord", "ContextStore", "ContextView", "ContinuationCheckpoint", "ConversationStore", "DecisionKind",
+    "DefaultCompletionGate", "DefaultPolicyEngine", "DeniedError", "EngineError", "ErrorCode", "ErrorPhase",
+    "Evidence", "EvidenceKind", "Exec", "ExecCommandTool", "ExecResult", "ExecutionBoundary", "ExecutionMode",
+    "ExitCause", "FileEditTool", "FileError", "FileReadTool", "FileSearchTool", "FixedPlan", "FunctionExecutor",
+    "FunctionTool", "Heartbeat", "ImageError", "ImageUnderstandingTool", "InputError", "LoadedPolicy",
+    "LocalConversationStore", "LocalTaskLedgerStore", "LocalTaskMemoryStore", "LongTermMemory",
+    "LongTermMemoryTool", "LoopParts", "MCPConnectionError", "MCPServerConfig", "MCPTool", "MCPToolCallError",
+    "MCPToolSet", "MemoryReadTool", "MemoryTool", "MindxError", "ModelActionExecutor", "ModelCapabilityRequest",
+    "ModelRequest", "Observation", "ObservationBatch", "OnFailure", "OpenAIProvider", "OpenAIProviderParam",
+    "OrchestrationMode", "OrchestrationPlan", "OrchestrationPlanner", "Outcome", "PipelineResult", "PipelineStep",
+    "PipelineStepResult", "PipelineStepStatus", "PlanRun", "PolicyEngine", "Provenance", "ProviderCapabilities",
+    "ProviderError", "ProviderReasoner", "ProviderResponse", "ProviderRouter", "ProviderStreamChunk",
+    "ProviderToolCallDelta", "ReActLoop", "Reasoner", "Receipt", "RecordingProvider", "ReplayProvider", "Role",
+    "RunConfig", "RunOutcome", "RunResult", "RunStore", "RunTimeoutError", "SandboxError", "SandboxLostError",
+    "ScriptedProvider", "ScriptedReasoner", "ScriptedTurn", "Session", "SessionCommand", "SessionCommandType",
+    "SessionEnvironment", "SessionEvent", "SessionEventType", "SessionPolicy", "SessionState", "SimpleCoder",
+    "Skill", "SkillTool", "StateError", "StateMachineError", "Status", "StepRecord", "StepTimeoutError",
+    "StreamingTool", "SubAgentExecutor", "SyncSession", "TaskConstraint", "TaskCoordinator", "TaskLedger",
+    "TaskState", "TaskStatus", "TimeNowTool", "ToolCall", "ToolContext", "ToolDefinition", "ToolError",
+    "ToolExecutor", "ToolNotFoundError", "ToolProgress", "ToolRegistry", "ToolResult", "ToolValidationError",
+    "TraceRecorder", "UserInputOption", "UserInputRequest", "ValidationDecision", "WorkspaceError",
+    "WorkspacePathError", "WorkspacePathResolver", "load_mcp_servers", "load_policy", "load_skills", "serve_agent",
+    "tool",
 ]
 # fmt: on
 

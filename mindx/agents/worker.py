@@ -6,21 +6,53 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from mindx.core.action import ActionRisk
+from mindx.core.agent_result import AgentResult
 from mindx.core.agent_session import SessionEnvironment, SessionPolicy
+from mindx.core.protocols import EventHandler
 from mindx.core.quote import quoted
 from mindx.core.run_config import RunConfig
 from mindx.errors import InputError
-from mindx.runtime.agent_runtime import AgentRuntime
+from mindx.runtime.reaping import CloseReport
 from mindx.runtime.run_ids import checked_id
 
 _LIMITS = ("total_timeout_s", "batch_timeout_s", "action_timeout_s", "step_timeout_s")
+_COUNTS = ("max_steps", "max_parallel_actions")
+_RIGHTS = ("parallel", "allow_write", "allow_dangerous", "interactive")
+
+
+class TaskRunner(Protocol):
+    """What runs an agent's tasks: an AgentRuntime of this process, or an AgentProcess."""
+
+    config: RunConfig
+
+    async def run(
+        self,
+        task: str,
+        *,
+        run_id: str | None = None,
+        config: RunConfig | None = None,
+        policy: SessionPolicy | None = None,
+        environment: SessionEnvironment | None = None,
+        event_handler: EventHandler | None = None,
+    ) -> AgentResult:
+        """Run one task to its end; a failed one is a result too."""
+        ...
+
+    def cancel(self, run_id: str) -> bool:
+        """Interrupt a run; return False when there is no such run."""
+        ...
+
+    async def close(self, *, close_dependencies: bool = False) -> CloseReport:
+        """Refuse new work and end what runs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class AgentWorkerSpec:
-    """An agent by its name: the runtime that runs it, and the most that it may do.
+    """An agent by its name: the runtime that runs it (an AgentRuntime or an AgentProcess), and the most that it may do.
 
     `risk` bounds the agent, and is what its AGENT Actions count as: READ_ONLY ones may run side by side and change
     nothing. `policy`, `environment` and `config` None mean the parent's, or the runtime's own without a parent.
@@ -28,7 +60,7 @@ class AgentWorkerSpec:
     """
 
     name: str
-    runtime: AgentRuntime
+    runtime: TaskRunner
     description: str = ""
     risk: ActionRisk = ActionRisk.WRITE
     policy: SessionPolicy | None = None
@@ -77,6 +109,13 @@ def bounds_of(spec: AgentWorkerSpec, above: Bounds | None, timeout_s: float) -> 
 def tightened(config: RunConfig, limit_s: float) -> RunConfig:
     """Return the limits with none above `limit_s` seconds."""
     return dataclasses.replace(config, **{name: min(getattr(config, name), limit_s) for name in _LIMITS})
+
+
+def least(one: RunConfig, other: RunConfig) -> RunConfig:
+    """Return what both configurations allow; what is no limit is the first one's."""
+    numbers = {name: min(getattr(one, name), getattr(other, name)) for name in (*_LIMITS, *_COUNTS)}
+    rights = {name: getattr(one, name) and getattr(other, name) for name in _RIGHTS}
+    return dataclasses.replace(one, **numbers, **rights)
 
 
 def _environment(own: SessionEnvironment | None, above: SessionEnvironment | None) -> SessionEnvironment:

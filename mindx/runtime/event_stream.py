@@ -66,10 +66,17 @@ class EventStream:
         return event_id
 
     async def _hand(self, handler: EventHandler, event: AgentEvent) -> None:
-        try:
-            answer = handler(event)
-            if inspect.isawaitable(answer):
-                await asyncio.wait_for(answer, self._timeout_s)
-        except Exception as error:  # noqa: BLE001 - a listener never ends a run
+        if not await hand(handler, event, self._timeout_s):
             self.failures += 1
-            _LOG.warning("an event handler failed at %s: %s", event.event_type.value, type(error).__name__)
+
+
+async def hand(handler: EventHandler, event: AgentEvent, timeout_s: float) -> bool:
+    """Hand one event to one handler; return False when it raised or took too long, which goes to the log."""
+    try:
+        answer = handler(event)
+        if inspect.isawaitable(answer):
+            await asyncio.wait_for(answer, timeout_s)
+    except Exception as error:  # noqa: BLE001 - a listener never ends a run
+        _LOG.warning("an event handler failed at %s: %s", event.event_type.value, type(error).__name__)
+        return False
+    return True

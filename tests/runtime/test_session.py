@@ -227,7 +227,7 @@ def test_the_public_names_are_these():
         "SubAgentExecutor",
         "AcceptanceCriterion", "ActionAssessor", "ActionBatch", "ActionDispatcher", "ActionExecutor", "ActionRequest",
         "ActionRisk", "ActionScheduler", "ActionTraits", "ActionType", "ActionValidation", "AgentContext",
-        "AgentDecision", "AgentError", "AgentEvent", "AgentEventType", "AgentResult", "AgentRunStatus",
+        "AgentDecision", "AgentError", "AgentEvent", "AgentEventType", "AgentProcess", "AgentResult", "AgentRunStatus",
         "AgentRuntime", "AgentSession", "AgentState", "AgentStateMachine", "Approval", "ApprovalRequest",
         "ApprovalResult", "ApprovalScope", "Approver", "ArtifactRef",
         "BaseProvider", "BaseTool", "BatchValidationResult", "BoundTool",
@@ -255,7 +255,7 @@ def test_the_public_names_are_these():
         "ToolError", "ToolExecutor", "ToolNotFoundError", "ToolProgress", "ToolRegistry", "ToolResult",
         "ToolValidationError", "TraceRecorder", "UserInputOption", "UserInputRequest", "ValidationDecision",
         "WorkspaceError", "WorkspacePathError", "WorkspacePathResolver", "load_mcp_servers", "load_policy",
-        "load_skills", "tool",
+        "load_skills", "serve_agent", "tool",
     }  # fmt: skip
     for name in mindx.__all__:
         assert getattr(mindx, name).__name__ == name

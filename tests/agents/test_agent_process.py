@@ -1,0 +1,264 @@
+"""Sub-agents in processes of their own: the same results and bounds, and nothing left of them whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mindx import (
+    ActionRisk,
+    AgentEventType,
+    AgentProcess,
+    AgentWorkerSpec,
+    ErrorCode,
+    InputError,
+    RunConfig,
+    RunOutcome,
+    SessionEnvironment,
+    SessionPolicy,
+    Status,
+)
+from tests.agents.society import Society, ask, delegate
+
+ROOT = Path(__file__).parents[2]
+FACTORIES = "tests.agents.worker_factories"
+
+
+def in_time(story):
+    """Run a story; what hangs fails."""
+    return asyncio.run(asyncio.wait_for(story, 60))
+
+
+def run(factory, task="go", **options):
+    return in_time(AgentProcess(f"{FACTORIES}:{factory}", **options).run(task, run_id="far"))
+
+
+def speaking(text):
+    """Return the command of a worker that runs this text with its socket open as `s`."""
+    head = (
+        "import os, socket, struct; s = socket.socket(socket.AF_UNIX); s.connect(os.environ['MINDX_WORKER_SOCKET'])\n"
+    )
+    return [sys.executable, "-c", head + text]
+
+
+def wait_until_gone(pids, seconds=20.0):
+    """Wait until none of the processes is left; they are told of their end by the system, nobody polls."""
+    until = time.monotonic() + seconds
+    for pid in pids:
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            assert select.select([handle], [], [], max(until - time.monotonic(), 0))[0], f"{pid} is still there"
+        finally:
+            os.close(handle)
+
+
+async def written(path):
+    """Return the pids in a file, once they are there."""
+    while not (path.exists() and path.read_text().endswith("\n")):  # noqa: ASYNC110 - files tell nobody
+        await asyncio.sleep(0.02)
+    return [int(word) for word in path.read_text().split()]
+
+
+def test_an_agent_in_another_process_answers_like_any_other(tmp_path):
+    """Through the public interface: an agent gives a task to one in another process, and gets its answer."""
+    heard = []
+
+    async def story():
+        society = Society({"chief": delegate("far")}, event_handler=heard.append)
+        far = AgentProcess(f"{FACTORIES}:told")
+        environment = SessionEnvironment(workspace_root=tmp_path)
+        async with society.orchestrator as orchestrator:
+            orchestrator.register(AgentWorkerSpec("far", far, environment=environment))
+            chief = orchestrator.worker("chief")
+            orchestrator.register(AgentWorkerSpec("top", chief.runtime, environment=environment))
+            result = await orchestrator.run_agent("top", "the books")
+            (tree,) = orchestrator.execution_tree()
+            return result, tree["children"][0]
+
+    result, child = in_time(story())
+    found = json.loads(result.final_answer)
+    assert found["pid"] != os.getpid()
+    assert (found["statuses"], found["task"]) == (["SUCCESS", "SUCCESS"], "the books")
+    assert (found["folder"], found["socket"]) == (str(tmp_path), None)
+    assert (child["agent"], child["outcome"]) == ("far", "final")
+    theirs = [event for event in heard if event.run_id == child["task_id"]]
+    assert [event.seq for event in theirs] == list(range(len(theirs)))
+    assert theirs[-1].event_type is AgentEventType.RUN_FINISHED
+
+
+def test_a_worker_may_do_what_both_it_and_its_parent_may():
+    """Delegating to another process never widens rights: not by its factory's own configuration either."""
+
+    async def story():
+        society = Society(
+            {"reader": delegate("peek"), "narrow": delegate("far")},
+            {
+                "reader": {"config": RunConfig(allow_write=False, heartbeat_s=0.0)},
+                "narrow": {"policy": SessionPolicy(allowed_tools=frozenset({"far", "look"}))},
+            },
+        )
+        async with society.orchestrator as orchestrator:
+            far = AgentProcess(f"{FACTORIES}:told", config=RunConfig(max_steps=1000))
+            orchestrator.register(AgentWorkerSpec("far", far, policy=SessionPolicy(allow_dangerous=True)))
+            orchestrator.register(AgentWorkerSpec("peek", far, risk=ActionRisk.READ_ONLY))
+            return [
+                json.loads((await orchestrator.run_agent(name, "go")).final_answer) for name in ("reader", "narrow")
+            ]
+
+    reader, narrow = in_time(story())
+    assert reader["statuses"] == ["SUCCESS", "DENIED"]
+    assert narrow["statuses"] == ["SUCCESS", "DENIED"]
+    assert reader["max_steps"] == 8  # the factory's own bound, though the host would give more
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: AgentProcess(f"{FACTORIES}:dies"), "it ended before its result"),
+        (lambda: AgentProcess(f"{FACTORIES}:raises"), "it ended before it connected"),
+        (lambda: AgentProcess(f"{FACTORIES}:nowhere"), "it ended before it connected"),
+        (lambda: AgentProcess(f"{FACTORIES}:too_much"), "the result cannot be sent"),
+        (lambda: AgentProcess(command=["/nowhere/at/all"]), "it ended before it connected"),
+        (lambda: AgentProcess(command=[sys.executable, "-c", "input()"]), "it ended before it connected"),
+        (
+            lambda: AgentProcess(command=[sys.executable, "-c", "import time; time.sleep(600)"], start_timeout_s=0.3),
+            "it did not connect within 0.3 s",
+        ),
+        (lambda: AgentProcess(command=speaking("s.recv(1)"), start_timeout_s=0.5), "it did not connect within 0.5 s"),
+        (lambda: AgentProcess(command=speaking("s.sendall(b'\\xff' * 8); s.recv(1)")), "no message of the protocol"),
+        (
+            lambda: AgentProcess(command=speaking("s.sendall(struct.pack('>I', 5) + b'{{{{{'); s.recv(1)")),
+            "no message of the protocol",
+        ),
+        (
+            lambda: AgentProcess(
+                command=speaking("d = b'[' * 10**5; s.sendall(struct.pack('>I', len(d)) + d); s.recv(1)")
+            ),
+            "no message of the protocol",
+        ),
+        (lambda: AgentProcess(command=speaking("s.sendall(b'\\0\\0')")), "it ended before its result"),
+    ],
+)
+def test_a_worker_that_fails_is_an_observation_with_a_code(make, says):
+    """Whatever the process does, the one who asked gets one Observation with a code, and goes on."""
+    seen = []
+
+    def chief(context):
+        if context.step == 1:
+            return ask("far")
+        seen.extend(context.observations)
+        return "went on"
+
+    async def story():
+        society = Society({"chief": chief})
+        async with society.orchestrator as orchestrator:
+            orchestrator.register(AgentWorkerSpec("far", make()))
+            return await orchestrator.run_agent("chief", "go")
+
+    assert in_time(story()).final_answer == "went on"
+    (observation,) = seen
+    assert observation.status is Status.ERROR
+    assert observation.error_info.code is ErrorCode.WORKER_FAILED
+    assert says in observation.message
+
+
+def test_the_exit_code_of_a_worker_is_told():
+    assert run("dies").error_info.details == {"exit_code": 3}
+
+
+def test_words_after_the_greeting_that_are_none_end_the_worker():
+    """A hostile or broken program cannot pass off another run's result, or anything that is no result."""
+    greeting = "import json\ndef say(m):\n    d = json.dumps(m).encode(); s.sendall(struct.pack('>I', len(d)) + d)\n"
+    greeting += "say({'type': 'hello', 'version': 1})\ns.recv(10**6)\n"
+    for said in ({"type": "result"}, {"type": "event"}, {"type": "failed", "error": 1}, {"type": "what"}):
+        command = speaking(f"{greeting}say({said!r})\ns.recv(1)")
+        result = in_time(AgentProcess(command=command).run("go"))
+        assert result.error_info.code is ErrorCode.WORKER_FAILED, said
+
+
+def test_cancelling_kills_all_that_the_worker_started(tmp_path):
+    """The worker holds its loop and does not hear; its stray child has left its session. Both are gone afterwards."""
+    pids = tmp_path / "pids"
+
+    async def story():
+        far = AgentProcess(f"{FACTORIES}:strays", grace_s=0.2)
+        running = asyncio.create_task(far.run(str(pids), run_id="far"))
+        found = await written(pids)
+        assert far.cancel("far")
+        return await running, found
+
+    result, found = in_time(story())
+    assert (result.outcome, len(found)) == (RunOutcome.CANCELLED, 2)
+    wait_until_gone(found, 0)
+
+
+def test_a_cancelled_caller_leaves_nothing_behind(tmp_path):
+    pids = tmp_path / "pids"
+
+    async def story():
+        far = AgentProcess(f"{FACTORIES}:strays", grace_s=0.2)
+        running = asyncio.create_task(far.run(str(pids)))
+        found = await written(pids)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return found
+
+    wait_until_gone(in_time(story()), 0)
+
+
+def test_the_time_of_a_worker_is_bounded_though_it_does_not_look_at_the_clock(tmp_path):
+    config = RunConfig(total_timeout_s=0.5, heartbeat_s=0.0)
+    result = run("strays", str(tmp_path / "pids"), config=config, grace_s=0.5)
+    assert result.error_info.code is ErrorCode.WORKER_FAILED
+    assert "it did not end within 0.5 s" in result.error
+
+
+def test_a_killed_host_takes_its_workers_with_it(tmp_path):
+    """SIGKILL leaves no time for anything: the keeper sees its standard input closed."""
+    pids = tmp_path / "pids"
+    host = subprocess.Popen([sys.executable, "-m", FACTORIES, str(pids)], cwd=ROOT)
+    try:
+        found = asyncio.run(asyncio.wait_for(written(pids), 60))
+    finally:
+        host.send_signal(signal.SIGKILL)
+        host.wait()
+    wait_until_gone(found)
+
+
+def test_the_socket_is_its_users_alone_and_is_gone_afterwards():
+    folder, mode = json.loads(run("place").final_answer)
+    assert mode == 0o700
+    assert not Path(folder).exists()
+
+
+def test_a_file_can_hold_the_factory():
+    file = ROOT / "tests" / "agents" / "worker_factories.py"
+    assert in_time(AgentProcess(f"{file}:told").run("go")).ok
+
+
+def test_what_cannot_be_a_worker_is_refused():
+    for arguments in ({}, {"factory": "a:b", "command": ["c"]}, {"factory": "nothing"}, {"factory": ":x"}):
+        with pytest.raises(InputError) as caught:
+            AgentProcess(**arguments)
+        assert caught.value.code == "worker_invalid"
+
+    async def story():
+        far = AgentProcess(f"{FACTORIES}:told")
+        await far.close()
+        await far.run("go")
+
+    with pytest.raises(InputError, match="closed"):
+        in_time(story())
