@@ -44,7 +44,7 @@ def test_a_campaign_is_complete_only_when_the_tool_is_registered_and_was_seen_to
 def test_a_system_that_lacks_nothing_is_complete_without_a_tool():
     content = {**SEEN, "strategy": {"identified_need": ""}}
     assert missing(campaign(facts=content)) == ()
-    assert missing(campaign(), deprecated=("old",)) == ()
+    assert missing(campaign(facts={**SEEN, "deprecated": ["old"]})) == ()
 
 
 def test_only_the_latest_attempt_at_a_tool_counts():

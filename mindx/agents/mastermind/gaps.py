@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mindx.agents.mastermind.campaign import Development, StrategicCampaign
 
 
@@ -18,11 +16,8 @@ def unregistered(campaign: StrategicCampaign) -> tuple[Development, ...]:
     return tuple(one for one in latest(campaign) if one.succeeded and not one.registered)
 
 
-def missing(campaign: StrategicCampaign, deprecated: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return as sentences what keeps a campaign from being complete; () when nothing does.
-
-    `deprecated` are the tools that it deprecated.
-    """
+def missing(campaign: StrategicCampaign) -> tuple[str, ...]:
+    """Return as sentences what keeps a campaign from being complete; () when nothing does."""
     facts = campaign.facts
     lacking = [f"there is no {name}" for name in ("system_state", "assessment") if name not in facts]
     for one in latest(campaign):
@@ -36,7 +31,7 @@ def missing(campaign: StrategicCampaign, deprecated: Sequence[str] = ()) -> tupl
     if concept is not None and campaign.development(concept["id"]) is None:
         lacking.append(f"{concept['id']} was conceived and not developed")
     need = (facts.get("strategy") or {}).get("identified_need", "")
-    if concept is None and not campaign.sub_tasks and not deprecated:
+    if concept is None and not campaign.sub_tasks and not facts.get("deprecated"):
         if need:
             lacking.append(f"nothing was done about the need that was found: {need[:200]}")
         elif "strategy" not in facts:
