@@ -20,7 +20,8 @@ class AgentResult:
     """How a run ended: two axes, `outcome` and the last `state` (reaching max_steps is PARTIAL in state ERROR).
 
     `error` is text, `error_info` the same as a value; both None after a final answer. `checkpoint` is there when it
-    can be continued. `observations` holds one for every Action, in order. `messages` are the user's and assistant's
+    can be continued. `observations` holds one for every Action, in order; of a loud run the later ones are shortened
+    (the trace has them whole). `messages` are the user's and assistant's
     texts that this run added.
     """
 
@@ -31,7 +32,8 @@ class AgentResult:
     error_info: AgentError | None = None
     checkpoint: ContinuationCheckpoint | None = None
     steps: int = 0
-    observations: tuple[Observation, ...] = ()
+    # Not in repr: asyncio.run makes one of what it returns (in the signal module), as large as all output.
+    observations: tuple[Observation, ...] = field(default=(), repr=False)
     evidence: tuple[Evidence, ...] = ()
     artifacts: tuple[ArtifactRef, ...] = ()
     messages: tuple[ChatMessage, ...] = ()

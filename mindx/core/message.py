@@ -71,6 +71,12 @@ class ChatMessage:
         """All text parts, joined."""
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
+    @property
+    def chars(self) -> int:
+        """How long it is: texts, URLs and arguments."""
+        parts = sum(len(part.text) if isinstance(part, TextPart) else len(part.url) for part in self.parts)
+        return parts + sum(len(call.text) for call in self.tool_calls)
+
     @classmethod
     def system(cls, text: str) -> ChatMessage:
         """Return a system message."""

@@ -28,6 +28,7 @@ from mindx.runtime.completion import DefaultCompletionGate
 from mindx.runtime.dispatcher import ActionDispatcher
 from mindx.runtime.event_stream import EventStream
 from mindx.runtime.judging import Judged, Judging
+from mindx.runtime.kept import KeptObservations
 from mindx.runtime.limits import MaxStepsError, RunTimeoutError, StepTimeoutError
 from mindx.runtime.policy_engine import DefaultPolicyEngine
 from mindx.runtime.reaping import OverdueError, Reaper
@@ -55,7 +56,7 @@ class LoopParts:
     """What a loop is made of. Without a `policy` the dispatcher's own knowledge of risk decides.
 
     `keeps_evidence` False saves the time for evidence where nothing will ever cite it (a plan's run). `keeps_output`
-    False keeps of each Observation only its status, once it was told of: for runs of many loud steps.
+    False keeps of each Observation only its status, once it was told of: for plans, whose results lie in a spool.
     """
 
     reasoner: Reasoner
@@ -82,6 +83,7 @@ class ReActLoop:
     ) -> None:
         self.context = context
         self.steps: list[Step] = []
+        self._kept = KeptObservations()
         self.pending_user_input: UserInputRequest | None = None
         self._parts = parts
         self._config = context.config
@@ -261,7 +263,8 @@ class ReActLoop:
         context.evidence.update((evidence.evidence_id, evidence) for evidence in observation.evidence)
         context.artifact_refs.update((artifact.artifact_id, artifact) for artifact in observation.artifacts)
         risk = ActionRisk.READ_ONLY if item.ready is None else item.ready.risk
-        kept = observation if self._parts.keeps_output else Observation(observation.action_id, observation.status)
+        bare = Observation(observation.action_id, observation.status)
+        kept = self._kept.keep(observation) if self._parts.keeps_output else bare
         self.steps.append(Step(item.request, kept, risk))
         return observation
 

@@ -74,6 +74,7 @@ class ContextManager:
         store = _store(context)
         tool_tokens, tool_text = self._measured(tools)
         result = self._packer.pack(store.bundles, tool_tokens, store.state)
+        store.let_go()
         prefix: list[ChatMessage] = []
         messages: list[ChatMessage] = []
         for bundle in result.bundles:
