@@ -298,6 +298,7 @@ class Crew:
             self.counted = facts.count()
             record = command.record(killed, self.counted, time.monotonic_ns(), self._changed_by(command))
             self.connection.send(wire.EXITED, command.request_id, record.pack())
+            self.connection.hurry()
         command.close()
         self._publish_deadline()
 

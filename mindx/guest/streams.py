@@ -83,12 +83,14 @@ class OutputStream:
 
         Its capacity bounds that: a writer of another slot that was given the pipe could fill it for ever.
         """
-        left = fcntl.fcntl(self.handle, F_GETPIPE_SZ)
-        while left > 0:
+        left = 0
+        while True:
             before = self.total
             if not self.pump(send_head) or self.total == before:
                 return
-            left -= self.total - before
+            left = (left or fcntl.fcntl(self.handle, F_GETPIPE_SZ)) - (self.total - before)
+            if left <= 0:
+                return
 
     def _keep(self, data: bytes) -> None:
         last = self._tail[-1] if self._tail else b""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GENESIS = "0" * 64
+_encode = json.JSONEncoder(allow_nan=False).encode
 _SEAL = ', "sha256": "'
 _SEAL_BYTES = len(_SEAL) + 64 + len('"}')
 
@@ -36,7 +37,7 @@ class BrokenLineError(ValueError):
 
 def encode_line(seq: int, time: str, kind: str, data: dict[str, Any], prev: str) -> tuple[bytes, str]:
     """Return the line with its newline, and its digest. Raises ValueError for what JSON cannot hold (NaN)."""
-    body = json.dumps({"seq": seq, "time": time, "kind": kind, "data": data, "prev": prev}, allow_nan=False)[:-1]
+    body = _encode({"seq": seq, "time": time, "kind": kind, "data": data, "prev": prev})[:-1]
     digest = hashlib.sha256(body.encode("ascii")).hexdigest()
     return f'{body}{_SEAL}{digest}"}}\n'.encode("ascii"), digest
 

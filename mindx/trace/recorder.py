@@ -20,7 +20,7 @@ Clock = Callable[[], str]
 
 def utc_now() -> str:
     """Return the time as `2026-01-31T12:00:00.000000Z`."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{datetime.now(timezone.utc).isoformat(timespec='microseconds')[:26]}Z"
 
 
 class Recorder:

@@ -13,6 +13,7 @@ MAX_TEXT_CHARS = 16 * 1024
 MAX_ITEMS = 1000
 MAX_DEPTH = 12
 REDACTED = "[redacted]"
+MAX_KNOWN_NAMES, MAX_KNOWN_CHARS = 512, 64
 
 # Names whose values are secrets wherever people name things plainly; `tokens` (a count) is none.
 _SECRET_NAME = re.compile(
@@ -46,6 +47,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         # Very short texts would turn the record into noise, and are no secrets.
         self._secrets = sorted({secret for secret in secrets if len(secret) >= 6}, key=len, reverse=True)
+        self._names: dict[Any, tuple[str, bool]] = {}
 
     def clean(self, value: Any, depth: int = 0) -> Any:
         """Return the value as JSON's own types, redacted and capped; what is cut is marked with size and digest."""
@@ -69,11 +71,19 @@ class Redactor:
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         cleaned: dict[str, Any] = {}
         for name, item in list(value.items())[:MAX_ITEMS]:
-            key = self._text(plain_text(str(name)))
-            cleaned[key] = REDACTED if _SECRET_NAME.search(key) and item else self.clean(item, depth + 1)
+            key, is_secret = self._names.get(name) or self._name(name)
+            cleaned[key] = REDACTED if is_secret and item else self.clean(item, depth + 1)
         if len(value) > MAX_ITEMS:
             cleaned["[more]"] = len(value) - MAX_ITEMS
         return cleaned
+
+    def _name(self, name: Any) -> tuple[str, bool]:
+        """Return a name fit for the record, and whether it names a secret; the common ones are looked at once."""
+        key = self._text(plain_text(str(name)))
+        found = key, _SECRET_NAME.search(key) is not None
+        if isinstance(name, str) and len(name) <= MAX_KNOWN_CHARS and len(self._names) < MAX_KNOWN_NAMES:
+            self._names[name] = found
+        return found
 
     def _text(self, text: str) -> str:
         for secret in self._secrets:

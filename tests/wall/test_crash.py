@@ -32,8 +32,8 @@ pytestmark = pytest.mark.anyio
 SEED = 20_261_130
 
 
-async def a_whole_session(sandbox: DockerSandbox) -> None:
-    """Walk through every phase."""
+async def a_whole_session(sandbox: DockerSandbox, *, stays: bool = False) -> None:
+    """Walk through every phase; one that `stays` does not end by itself."""
     async with sandbox:
         await sandbox.put([PutItem("a", "file", 0o644, 3 * MIB, lambda: [bytes(MIB)] * 3)])
         await sandbox.execute(sh("seq 1000; sleep 0.05"))
@@ -42,6 +42,8 @@ async def a_whole_session(sandbox: DockerSandbox) -> None:
         async for _ in sandbox.fetch("/workspace/a", 4 * MIB):
             pass
         await sandbox.manifest()
+        if stays:
+            await asyncio.Event().wait()
 
 
 async def test_cancelled_at_any_moment_no_container_is_left(engine, make):
@@ -60,7 +62,7 @@ async def test_cancelled_at_any_moment_no_container_is_left(engine, make):
 async def test_cancelled_twice_it_still_cleans_up(engine, make):
     for turn in range(8):
         sandbox = make()
-        task = asyncio.create_task(a_whole_session(sandbox))
+        task = asyncio.create_task(a_whole_session(sandbox, stays=True))
         await asyncio.sleep(0.05 * turn)
         for _ in range(50):
             task.cancel()
