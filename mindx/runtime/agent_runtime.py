@@ -134,12 +134,15 @@ class AgentRuntime:
             open_sandbox=box.open,
             operator_engine=box.engine,
         )
-        handlers = () if event_handler is None else (event_handler,)
-        task_ = self.start(self.make_run(context, handlers))
         try:
-            return await self._until_done(context.run_id, task_)
+            return await self.run_in(context, event_handler)
         finally:
             await box.close()
+
+    async def run_in(self, context: AgentContext, event_handler: EventHandler | None = None) -> AgentResult:
+        """Run over a context of the caller's, who also ends its container; else as `run`."""
+        handlers = () if event_handler is None else (event_handler,)
+        return await self._until_done(context.run_id, self.start(self.make_run(context, handlers)))
 
     def cancel(self, run_id: str) -> bool:
         """Interrupt a run's await at once; return False when there is no such run, or it has ended."""

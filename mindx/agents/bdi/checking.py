@@ -1,0 +1,103 @@
+"""The action that checks one acceptance criterion, in the sandbox; what it finds is evidence."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from mindx.agents.bdi.criteria import CommandCriterion, Criterion, FileCriterion, criteria_of, posixpath_of
+from mindx.core.action import ActionRisk, ActionTraits
+from mindx.core.agent_context import AgentContext
+from mindx.core.command import ReadFile
+from mindx.core.quote import quoted
+from mindx.core.receipt import ExitCause
+from mindx.errors import FileError, InputError
+from mindx.tools.base import BaseTool, ToolDefinition
+from mindx.tools.command_risk import command_traits, session_engine
+from mindx.tools.context import ToolContext
+
+VERIFY_CRITERION = "VERIFY_CRITERION"
+MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_SHOWN = 600  # characters of a program's last output
+
+Judge = Callable[[str], Awaitable["tuple[bool, str]"]]
+
+
+class VerifyCriterion(BaseTool):
+    """Checks one criterion: `verified` and `reason`. `judge` has a statement judged by a model."""
+
+    definition = ToolDefinition(
+        VERIFY_CRITERION,
+        "Check one acceptance criterion.",
+        {
+            "type": "object",
+            "properties": {"criterion": {"type": "object"}},
+            "required": ["criterion"],
+            "additionalProperties": False,
+        },
+    )
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    @property
+    def least_risk(self) -> ActionRisk:
+        """Files are only read."""
+        return ActionRisk.READ_ONLY
+
+    def assess(self, arguments: Mapping[str, Any], context: AgentContext) -> ActionTraits:
+        """Return what the policy says of a criterion's command; anything else only reads."""
+        try:
+            criterion = _criterion(arguments)
+        except InputError as error:
+            return ActionTraits(problem=error.message)
+        if isinstance(criterion, CommandCriterion):
+            return command_traits((criterion.exec(),), session_engine(context), VERIFY_CRITERION)
+        return ActionTraits(ActionRisk.READ_ONLY)
+
+    async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        """Check it. Raises DeniedError, SandboxError, ProviderError."""
+        criterion = _criterion(arguments)
+        if isinstance(criterion, CommandCriterion):
+            verified, reason = await _ran(criterion, context)
+        elif isinstance(criterion, FileCriterion):
+            verified, reason = await _read(criterion, context)
+        else:
+            verified, reason = await self._judge(criterion.statement)
+        return {"verified": verified, "reason": reason}
+
+
+def _criterion(arguments: Mapping[str, Any]) -> Criterion:
+    return criteria_of([arguments["criterion"]])[0]
+
+
+async def _ran(criterion: CommandCriterion, context: ToolContext) -> tuple[bool, str]:
+    sandbox = await context.sandbox()
+    execution = await sandbox.execute(criterion.exec())
+    if execution.exit_cause is ExitCause.EXIT and execution.exit_code == criterion.exit_code:
+        return True, f"{criterion}"
+    ending = (
+        f"exit code {execution.exit_code}" if execution.exit_cause is ExitCause.EXIT else execution.exit_cause.value
+    )
+    said = (execution.stderr_text.strip() or execution.stdout_text.strip())[-MAX_SHOWN:]
+    return False, f"{quoted(' '.join(criterion.command), 200)} ended with {ending}{f': {said}' if said else ''}"
+
+
+async def _read(criterion: FileCriterion, context: ToolContext) -> tuple[bool, str]:
+    sandbox = await context.sandbox()
+    name = quoted(criterion.file)
+    try:
+        data = await sandbox.read_file(ReadFile(posixpath_of(criterion.file), MAX_FILE_BYTES))
+    except FileError as trouble:
+        if trouble.errno in (errno.ENOENT, errno.ENOTDIR):
+            return criterion.absent, f"there is no file {name}"
+        return False, f"{name} is no regular file that can be read: {trouble.message}"
+    text = data.decode("utf-8", "backslashreplace")
+    if criterion.absent:
+        return False, f"there is a file {name}"
+    if criterion.equals is not None and text != criterion.equals:
+        return False, f"the file {name} is not what it must be; it begins with {quoted(text, 200)}"
+    if criterion.contains is not None and criterion.contains not in text:
+        return False, f"the file {name} does not contain {quoted(criterion.contains)}"
+    return True, f"{criterion}"

@@ -1,0 +1,148 @@
+"""What an agent must not forget when its process dies: goals, plans, steps, and what it has spent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mindx.agents.bdi.budget import Spent
+from mindx.agents.bdi.failure import Diagnosis
+from mindx.agents.bdi.goals import Goal
+from mindx.agents.bdi.intention import Intention, PlanStep
+from mindx.agents.bdi.status import BDIStatus
+from mindx.agents.database import Database
+
+MAX_RESULT_CHARS = 64 * 1024  # of a step's result, in the file
+MAX_FAILURES = 20
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS parts (
+    kind TEXT NOT NULL, part_id TEXT NOT NULL, place INTEGER NOT NULL, value TEXT NOT NULL,
+    PRIMARY KEY (kind, part_id)
+) WITHOUT ROWID;
+"""
+
+
+class Tries(BaseModel):
+    """What was tried for one goal: strategies by name, plans that failed by digest, failures by their signature.
+
+    `trying` is the kind of failure and the strategy that are being tried now.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    used: dict[str, int] = Field(default_factory=dict)
+    failed_plans: list[str] = Field(default_factory=list)
+    repeated: dict[str, int] = Field(default_factory=dict)
+    trying: tuple[str, str] | None = None
+    hint: str = ""
+    trouble: str = ""
+
+
+class Head(BaseModel):
+    """The agent as a whole. `effects` are the plans that did something in the container of the latest run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent_id: str = ""
+    status: BDIStatus = BDIStatus.INITIALIZED
+    message: str = ""
+    spent: Spent = Field(default_factory=Spent)
+    failures: list[Diagnosis] = Field(default_factory=list)
+    tries: dict[str, Tries] = Field(default_factory=dict)
+    effects: list[str] = Field(default_factory=list)
+    runs: int = 0
+
+
+class AgentMemory:
+    """Goals, plans and counters of one agent; `path` None keeps them in memory alone.
+
+    Raises StateError (agent_state_corrupt, agent_state_unusable); a damaged file is left as it is.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self._db = Database(path, "agent_state", _SCHEMA)
+        self.head = Head()
+        self.goals: list[Goal] = []
+        self.plans: dict[str, Intention] = {}
+        self._load()
+
+    def save(self, *, goals: tuple[Goal, ...] = (), plan: Intention | None = None) -> None:
+        """Write the head, these goals and this plan as a whole."""
+        with self._db.writing():
+            self._put("head", "head", 0, _json(self.head))
+            for goal in goals:
+                if goal not in self.goals:
+                    self.goals.append(goal)
+                self._put("goal", goal.goal_id, self.goals.index(goal), _json(goal))
+            if plan is not None:
+                self.plans[plan.plan_id] = plan
+                self._put_plan(plan)
+                for index in range(len(plan.steps)):
+                    self._put_step(plan, index)
+
+    def save_step(self, plan: Intention, index: int) -> None:
+        """Write one step, where its plan stands, and the head."""
+        with self._db.writing():
+            self._put("head", "head", 0, _json(self.head))
+            self._put_plan(plan)
+            self._put_step(plan, index)
+
+    def plan_of(self, goal: Goal) -> Intention | None:
+        """Return the latest plan of a goal, or None."""
+        return self.plans.get(goal.plan_ids[-1]) if goal.plan_ids else None
+
+    def tries(self, goal: Goal) -> Tries:
+        """Return what was tried for a goal."""
+        return self.head.tries.setdefault(goal.goal_id, Tries())
+
+    def close(self) -> None:
+        """Let go of the file; may be called twice."""
+        self._db.close()
+
+    def _put_plan(self, plan: Intention) -> None:
+        head = {**plan.model_dump(mode="json", exclude={"steps"}), "steps": len(plan.steps)}
+        self._put("plan", plan.plan_id, list(self.plans).index(plan.plan_id), json.dumps(head))
+
+    def _put_step(self, plan: Intention, index: int) -> None:
+        step = plan.steps[index]
+        text = _json(step)
+        if len(text) > MAX_RESULT_CHARS + len(json.dumps(step.params)):
+            kept = {"status": (step.result or {}).get("status"), "note": "too large to keep"}
+            text = _json(step.model_copy(update={"result": kept}))
+        self._put("step", f"{plan.plan_id}/{index:05}", index, text)
+
+    def _put(self, kind: str, part_id: str, place: int, value: str) -> None:
+        self._db.rows("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", (kind, part_id, place, value))
+
+    def _load(self) -> None:
+        rows = self._db.rows("SELECT kind, part_id, value FROM parts ORDER BY kind, place, part_id")
+        parts: dict[str, list[tuple[str, str]]] = {"head": [], "goal": [], "plan": [], "step": []}
+        try:
+            for kind, part_id, value in rows:
+                parts[kind].append((part_id, value))
+            for _, value in parts["head"]:
+                self.head = Head.model_validate_json(value)
+            self.goals = [Goal.model_validate_json(value) for _, value in parts["goal"]]
+            for plan_id, value in parts["plan"]:
+                self.plans[plan_id] = _plan(json.loads(value), parts["step"], plan_id)
+        except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            self._db.close()
+            reason = ValueError(f"what it holds cannot be read ({type(error).__name__})")
+            raise self._db.failure(reason) from error
+
+
+def _plan(head: Mapping[str, Any], rows: list[tuple[str, str]], plan_id: str) -> Intention:
+    own = sorted((part_id, value) for part_id, value in rows if part_id.startswith(f"{plan_id}/"))
+    if len(own) != head["steps"]:
+        raise ValueError("steps are missing")
+    steps = [PlanStep.model_validate_json(value) for _, value in own]
+    return Intention.model_validate({**head, "steps": [step.model_dump() for step in steps]})
+
+
+def _json(model: BaseModel) -> str:
+    return model.model_dump_json()

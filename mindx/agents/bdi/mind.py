@@ -1,0 +1,507 @@
+"""The mind of a BDI agent: perceive, deliberate, plan, execute; each step of the loop is one walk through the cycle."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mindx.agents.bdi.acts import ASK_USER, DECOMPOSE_GOAL
+from mindx.agents.bdi.budget import Budget, BudgetReachedError
+from mindx.agents.bdi.checking import VERIFY_CRITERION
+from mindx.agents.bdi.failure import Diagnosis, FailureType, diagnose
+from mindx.agents.bdi.goals import Desires, Goal, GoalStatus
+from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus
+from mindx.agents.bdi.memory import AgentMemory
+from mindx.agents.bdi.model_desk import ModelDesk
+from mindx.agents.bdi.plan_check import resolver
+from mindx.agents.bdi.planner import Planner, PlanningError
+from mindx.agents.bdi.prompts import shown, situation
+from mindx.agents.bdi.recovering import Recovering
+from mindx.agents.bdi.references import filled
+from mindx.agents.bdi.reporting import Reporting
+from mindx.agents.bdi.result import GoalFailedError
+from mindx.agents.bdi.resuming import resume
+from mindx.agents.bdi.status import BDIPhase, BDIStateMachine, BDIStatus
+from mindx.agents.beliefs import BeliefSystem
+from mindx.core.action import ActionRequest
+from mindx.core.agent_context import AgentContext
+from mindx.core.decision import AgentDecision, CompletionClaim
+from mindx.core.observation import Observation, Status
+from mindx.core.plan import EXECUTE_TOOL
+from mindx.errors import InputError, MindxError
+from mindx.runtime.loop import NOBODY
+from mindx.tools.base import BaseTool
+from mindx.tools.registry import ToolRegistry, plan_arguments
+
+LOG = logging.getLogger("bdi_agent")
+MAX_LOGGED = 400  # characters of params and results in the log
+LAST_ACTION_TTL_S = 86_400.0
+
+
+@dataclass(slots=True)
+class MindParts:
+    """What a mind is made of."""
+
+    memory: AgentMemory
+    desires: Desires
+    machine: BDIStateMachine
+    planner: Planner
+    recovering: Recovering
+    reporting: Reporting
+    desk: ModelDesk
+    tools: ToolRegistry
+    acts: Mapping[str, BaseTool]
+    beliefs: BeliefSystem
+    namespace: str
+    budget: Budget
+    clock: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+    before_model: Callable[[], None]
+    carry_over: bool = False
+
+
+@dataclass(slots=True)
+class _Flight:
+    """What was asked for and whose result comes next. `index` is of the step, `action_ids` are of criteria."""
+
+    kind: str  # step, question, doubt, criteria, claim
+    goal: Goal
+    plan: Intention | None = None
+    index: int = -1
+    began: float = 0.0
+
+
+@dataclass(slots=True)
+class RunNotes:
+    """What one run did: its plans, the results by action_id, and the evidence for criteria."""
+
+    plan_ids: list[str] = field(default_factory=list)
+    results: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    evidence: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    usage: dict[str, int] = field(default_factory=dict)
+    cycles: int = 0
+    answer: str = ""
+
+
+class BDIMind:
+    """Decides; `notes` tells of the latest run. It has no `tools` of its own to show: it asks its model by itself."""
+
+    def __init__(self, parts: MindParts) -> None:
+        self.parts = parts
+        self.notes = RunNotes()
+        self.same_container = False  # the coming run goes on in the container of the latest
+        self._memory = parts.memory
+        self._machine = parts.machine
+        self._desires = parts.desires
+        self._spent = parts.memory.head.spent
+        self.last_box: object = None
+        self.last_opened = 0
+        self._context: AgentContext | None = None
+        self._run_id = ""
+        self._flight: _Flight | None = None
+        self._questions: dict[str, str] = {}
+        self._began = 0.0
+        self._base_s = 0.0
+        self._active = ""
+        self._states: dict[str, dict[str, Any]] = {}
+
+    @property
+    def goal_in_flight(self) -> Goal | None:
+        """The goal that is being pursued at this moment, or None."""
+        return None if self._flight is None else self._flight.goal
+
+    def spend(self, tokens: int, usage: Mapping[str, int]) -> None:
+        """Count what an answer cost: its tokens for the budget, the rest for who asks."""
+        self._spent.tokens += tokens
+        for name, count in usage.items():
+            self.notes.usage[name] = self.notes.usage.get(name, 0) + count
+            if self._context is not None:
+                self._context.usage[name] = self._context.usage.get(name, 0) + count
+
+    async def decide(self, context: AgentContext) -> AgentDecision:
+        """Return what to do next.
+
+        Raises GoalFailedError, BudgetReachedError (the run is then PARTIAL), ProviderError, StateError.
+        """
+        try:
+            if context.run_id != self._run_id:
+                await self._begin(context)
+            return await self._turn(context)
+        except GoalFailedError:
+            raise
+        except BudgetReachedError as reached:
+            self.end(BDIStatus.TIMED_OUT, reached.message)
+            raise
+        except asyncio.CancelledError:
+            self.end(BDIStatus.CANCELLED, "it was cancelled")
+            raise
+        except MindxError as error:
+            self.end(BDIStatus.FAILED_UNRECOVERABLE, error.message)
+            raise
+
+    def end(self, status: BDIStatus, message: str) -> None:
+        """Note how a run ended. After an end nothing changes until the next run."""
+        if self._machine.status.terminal:
+            return
+        if self._machine.status is not BDIStatus.RUNNING and status not in (BDIStatus.TIMED_OUT, BDIStatus.CANCELLED):
+            self._machine.move(BDIStatus.RUNNING)
+        self._machine.move(status)
+        self._memory.head.status, self._memory.head.message = status, message
+        self._memory.save()
+        LOG.info("BDI run finished with final status: %s", status.value)
+
+    async def _begin(self, context: AgentContext) -> None:
+        self._run_id, self._context = context.run_id, context
+        self.notes = RunNotes()
+        self._flight, self._active, self._states = None, "", {}
+        self._began, self._base_s = self.parts.clock(), self._spent.seconds
+        self._machine.phase = BDIPhase.PERCEIVE
+        self._machine.move(BDIStatus.RUNNING)
+        head = self._memory.head
+        head.runs += 1
+        unknown = resume(self._memory, self._desires, kept=self.same_container)
+        self._memory.save()
+        for goal, plan, index in unknown:
+            reason = "mindx ended while it was being done; whether it was done is not known"
+            found = Diagnosis(failure_type=FailureType.OUTCOME_UNKNOWN, reason=reason, action=_label(plan.steps[index]))
+            await self._failed(goal, plan, index, found, context)
+
+    async def _turn(self, context: AgentContext) -> AgentDecision:
+        self._budget("cycles", "tokens", "seconds")
+        self._spent.cycles += 1
+        self.notes.cycles += 1
+        self._machine.enter(BDIPhase.PERCEIVE)
+        await self._perceive(context)
+        while True:
+            self._machine.enter(BDIPhase.DELIBERATE)
+            goal = await self._deliberate(context)
+            if goal is None:
+                return await self._finish(context)
+            decision = await self._pursue(goal, context)
+            if decision is not None:
+                self._machine.enter(BDIPhase.EXECUTE)
+                self._machine.move(BDIStatus.EXECUTING_ACTION)
+                if self._flight is not None and self._flight.kind in ("question", "doubt"):
+                    self._machine.move(BDIStatus.WAITING_FOR_USER)
+                return decision
+            self._machine.enter(BDIPhase.PERCEIVE)
+
+    def _budget(self, *names: str) -> None:
+        self._spent.seconds = self._base_s + self.parts.clock() - self._began
+        reached = self.parts.budget.reached(self._spent, names)
+        if reached is not None:
+            raise reached
+
+    # ------------------------------------------------------------------ perceive
+
+    async def _perceive(self, context: AgentContext) -> None:
+        """Take in what came of the last decision."""
+        flight, self._flight = self._flight, None
+        if self._machine.status is not BDIStatus.RUNNING:
+            self._machine.move(BDIStatus.RUNNING)
+        if flight is None:
+            return
+        if flight.kind in ("question", "doubt"):
+            self._began += self.parts.clock() - flight.began  # people's time costs nothing
+            await self._heard(flight, context)
+        elif flight.kind == "criteria":
+            await self._judged(flight, context)
+        elif flight.kind == "claim":
+            await self._doubted(flight, context)
+        elif flight.plan is not None:
+            observation = context.observations[0] if context.observations else None
+            await self._on_action_completed(observation is not None and observation.ok, observation, flight, context)
+
+    async def _on_action_completed(
+        self, success: bool, result: Observation | None, flight: _Flight, context: AgentContext
+    ) -> None:
+        """Take in the result of a step: the plan goes on, or the failure is dealt with."""
+        plan, goal = flight.plan, flight.goal
+        assert plan is not None
+        step = plan.steps[flight.index]
+        if result is None:
+            result = Observation(plan.action_id, Status.ERROR, "the action gave no result")
+        step.message = result.message[:2000]
+        given = {**result.result} if result.value is None else {**result.result, "value": result.value}
+        self._believe(step, result)
+        self.notes.results[result.action_id] = given
+        if not success:
+            LOG.warning("Action '%s' FAILED. Result: %s", step.type, shown(given or result.message, MAX_LOGGED))
+            found = diagnose(result, step.type, _label(step))
+            await self._failed(goal, plan, flight.index, found, context)
+            return
+        LOG.info("Action '%s' SUCCEEDED. Result: %s", step.type, shown(given, MAX_LOGGED))
+        step.status, step.result = StepStatus.DONE, given
+        plan.index = flight.index + 1
+        if step.type == EXECUTE_TOOL and plan.plan_id not in self._memory.head.effects:
+            self._memory.head.effects.append(plan.plan_id)
+        self.parts.recovering.stepped(goal)
+        if step.type == DECOMPOSE_GOAL:
+            plan.status, goal.status = PlanStatus.PAUSED, GoalStatus.PAUSED_DEPENDENCY
+            self._memory.save(goals=(goal,))
+        self._memory.save_step(plan, flight.index)
+
+    def _believe(self, step: PlanStep, result: Observation) -> None:
+        value = {"action": _label(step), "status": result.status.value, "message": result.message[:500]}
+        self.parts.beliefs.add(
+            "last_action", value, namespace=self.parts.namespace, ttl_s=LAST_ACTION_TTL_S, confidence=1.0
+        )
+
+    async def _heard(self, flight: _Flight, context: AgentContext) -> None:
+        """Take in the answer to a question: a step's own, or one that a recovery put."""
+        answer = context.feedback[-1] if context.feedback else ""
+        answered = bool(answer.strip()) and answer != NOBODY
+        if flight.kind == "doubt":
+            tries = self._memory.tries(flight.goal)
+            tries.trouble += f"\nThe user was asked how to go on and said: {answer if answered else 'nothing'}"
+            self._memory.save()
+            return
+        assert flight.plan is not None
+        action_id = flight.plan.action_id
+        if answered:
+            observation = Observation(action_id, Status.SUCCESS, result={"status": "SUCCESS", "answer": answer})
+            await self._on_action_completed(True, observation, flight, context)
+            return
+        self.notes.results[action_id] = {"status": "FAILURE"}
+        found = Diagnosis(failure_type=FailureType.NO_ANSWER, reason="nobody answered the question", action=ASK_USER)
+        await self._failed(flight.goal, flight.plan, flight.index, found, context)
+
+    async def _judged(self, flight: _Flight, context: AgentContext) -> None:
+        """Take in what the check of the criteria found."""
+        goal, plan = flight.goal, flight.plan
+        assert plan is not None
+        unmet: list[str] = []
+        for number, observation in enumerate(context.observations):
+            reason = str(observation.result.get("reason") or observation.error or observation.message)
+            if observation.ok and observation.result.get("verified") is True:
+                self.notes.evidence[f"{goal.goal_id}.{number + 1}"] = (f"ev_{observation.action_id}",)
+                LOG.info("Criterion %d of goal '%s' holds: %s", number + 1, goal.goal_id, shown(reason, MAX_LOGGED))
+            else:
+                LOG.warning("Criterion %d of '%s' does not hold: %s", number + 1, goal.goal_id, shown(reason, 400))
+                unmet.append(reason)
+        if len(context.observations) == len(goal.criteria) and not unmet:
+            self._achieved(goal, plan)
+            return
+        reason = "the plan is done, but this does not hold: " + "; ".join(unmet or ["the criteria were not checked"])
+        found = Diagnosis(failure_type=FailureType.CRITERIA_UNMET, reason=reason[:4000], action="criteria")
+        await self._failed(goal, plan, -1, found, context)
+
+    async def _doubted(self, flight: _Flight, context: AgentContext) -> None:
+        """The runtime did not take the claim that all is done."""
+        reason = "; ".join(context.feedback) or "the completion was not accepted"
+        flight.goal.status = GoalStatus.ACTIVE
+        found = Diagnosis(failure_type=FailureType.CRITERIA_UNMET, reason=reason[:4000], action="completion")
+        plan = self._memory.plan_of(flight.goal)
+        await self._failed(flight.goal, plan, -1, found, context)
+
+    # ---------------------------------------------------------------- deliberate
+
+    async def _deliberate(self, context: AgentContext) -> Goal | None:
+        """Return the goal to pursue now, None when none is open."""
+        while True:
+            goal = self._desires.next()
+            if goal is None:
+                return None
+            lost = self._desires.failed_needs(goal)
+            if not lost:
+                break
+            reason = f"{lost[0].goal_id} ({shown(lost[0].text, 100)}), which it depends on, failed: {lost[0].reason}"
+            found = Diagnosis(failure_type=FailureType.SUBGOAL_FAILED, reason=reason[:2000], action=DECOMPOSE_GOAL)
+            if all(item.parent_id != goal.goal_id for item in lost):
+                self._give_up(goal, GoalStatus.FAILED_EXECUTION, reason)
+                continue
+            goal.depends_on = [needed for needed in goal.depends_on if self._desires.get(needed).status.done]
+            await self._failed(goal, self._memory.plan_of(goal), -1, found, context)
+        if goal.status is not GoalStatus.ACTIVE:
+            LOG.info("Deliberation: Selected goal '%s'", shown(goal.text, MAX_LOGGED))
+            goal.status = GoalStatus.ACTIVE
+            self._memory.save(goals=(goal,))
+        return goal
+
+    async def _pursue(self, goal: Goal, context: AgentContext) -> AgentDecision | None:
+        """Return the next decision for a goal; None when deliberation has to look again."""
+        question = self._questions.pop(goal.goal_id, "")
+        if question:
+            self._flight = _Flight("doubt", goal, began=self.parts.clock())
+            return AgentDecision.ask(question)
+        plan = self._memory.plan_of(goal)
+        if plan is None or plan.status in (PlanStatus.FAILED, PlanStatus.COMPLETED):
+            plan = await self._plan(goal, context)
+            if plan is None:
+                return None
+        return await self._execute_intention(goal, plan, context)
+
+    # ---------------------------------------------------------------------- plan
+
+    async def _plan(self, goal: Goal, context: AgentContext) -> Intention | None:
+        """Have a plan made and return it as the new intention; None when the goal is given up."""
+        self._machine.enter(BDIPhase.PLAN)
+        self._machine.move(BDIStatus.PLANNING)
+        LOG.info("Generating plan for goal: %s", shown(goal.text, MAX_LOGGED))
+        tries = self._memory.tries(goal)
+        past = [plan for plan in self._memory.plans.values() if plan.goal_id == goal.goal_id]
+        beliefs = self.parts.beliefs.query(namespace=self.parts.namespace)
+        known = [item for item in beliefs if not item.key.startswith("recovery.")]
+        known = sorted(known, key=lambda item: (-item.confidence, -item.updated))[:40]
+        text = situation(goal, self._desires.above(goal), known, past[-3:], tries.trouble, tries.hint)
+        try:
+            plan = await self.parts.planner.plan(
+                goal,
+                text,
+                context,
+                failed=tries.failed_plans,
+                may_ask=_somebody_approves(context),
+                states=context.tool_states if self.parts.carry_over else {},
+                before_attempt=self._before_model,
+            )
+        except PlanningError as error:
+            self._machine.move(BDIStatus.RUNNING)
+            LOG.error("Planning failed: %s", shown(error.message, MAX_LOGGED))
+            self._give_up(goal, GoalStatus.FAILED_PLANNING, error.message)
+            return None
+        self._machine.move(BDIStatus.RUNNING)
+        LOG.info("Set new intention (Plan ID: %s) with %d actions", plan.plan_id, len(plan.steps))
+        goal.plan_ids.append(plan.plan_id)
+        self.notes.plan_ids.append(plan.plan_id)
+        self._memory.save(goals=(goal,), plan=plan)
+        return plan
+
+    def _before_model(self) -> None:
+        self.parts.before_model()
+        self._budget("tokens", "seconds")
+
+    # ------------------------------------------------------------------- execute
+
+    async def _execute_intention(self, goal: Goal, plan: Intention, context: AgentContext) -> AgentDecision | None:
+        """Return the decision for the coming step; at the plan's end, for its criteria."""
+        while plan.step is not None and plan.step.status is StepStatus.DONE:
+            plan.index += 1
+        plan.status = PlanStatus.EXECUTING
+        step = plan.step
+        if step is None:
+            return self._verify(goal, plan)
+        self._enter(plan, context)
+        resolve = resolver(lambda number: plan.steps[number - 1].result, self.parts.beliefs, self.parts.namespace)
+        try:
+            params: dict[str, Any] = filled(step.params, resolve)
+        except InputError as error:
+            found = Diagnosis(failure_type=FailureType.INVALID_PARAMETERS, reason=error.message, action=_label(step))
+            await self._failed(goal, plan, plan.index, found, context)
+            return None
+        LOG.info("Executing action '%s' with params: %s", step.type, shown(params, MAX_LOGGED))
+        self._flight = _Flight("step", goal, plan, plan.index, self.parts.clock())
+        if step.type == ASK_USER:
+            self._flight.kind = "question"
+            return AgentDecision.ask(str(params["question"]))
+        request = self._request(plan.action_id, step.type, params)
+        step.status = StepStatus.STARTED
+        self._memory.save_step(plan, plan.index)
+        return AgentDecision.act(request)
+
+    def _request(self, action_id: str, kind: str, params: dict[str, Any]) -> ActionRequest:
+        if kind != EXECUTE_TOOL:
+            tool = self.parts.acts[kind]
+            if tool.tool_id != kind:  # a meta-action
+                self._spend_command()
+            return ActionRequest(action_id, tool.tool_id, params)
+        self._spend_command()
+        name = str(params.pop("tool_id"))
+        found = self.parts.tools.find(name)
+        return ActionRequest(action_id, name, params if found is None else plan_arguments(found, params))
+
+    def _spend_command(self) -> None:
+        self._budget("commands")
+        self._spent.commands += 1
+
+    def _enter(self, plan: Intention, context: AgentContext) -> None:
+        """Give each plan the tools' clean state, and one that goes on after others its own again."""
+        if self.parts.carry_over or self._active == plan.plan_id:
+            return
+        names = [tool.tool_id for tool in self.parts.tools.command_tools]
+        if self._active:
+            kept = {name: context.tool_states[name] for name in names if name in context.tool_states}
+            self._states[self._active] = kept
+        for name in names:
+            context.tool_states.pop(name, None)
+        context.tool_states.update(self._states.get(plan.plan_id, {}))
+        self._active = plan.plan_id
+
+    # ----------------------------------------------------------------- outcomes
+
+    def _verify(self, goal: Goal, plan: Intention) -> AgentDecision | None:
+        """Return the check of the goal's criteria, None when it has none: then the end of the plan is the proof."""
+        if not goal.criteria:
+            self._achieved(goal, plan)
+            return None
+        count = len(goal.plan_ids)
+        LOG.info("Plan %s is done; checking %d criteria", plan.plan_id, len(goal.criteria))
+        actions = [
+            ActionRequest(
+                f"check_{goal.goal_id}_{count}_{self.notes.cycles}_{number}",
+                VERIFY_CRITERION,
+                {"criterion": item.model_dump(mode="json", exclude_none=True)},
+            )
+            for number, item in enumerate(goal.criteria, 1)
+        ]
+        self._flight = _Flight("criteria", goal, plan)
+        return AgentDecision.verify(*actions)
+
+    def _achieved(self, goal: Goal, plan: Intention) -> None:
+        plan.status, goal.status, goal.reason = PlanStatus.COMPLETED, GoalStatus.COMPLETED_SUCCESS, ""
+        LOG.info("Plan %s completed.", plan.plan_id)
+        LOG.info("Goal '%s' achieved successfully.", goal.goal_id)
+        self.parts.recovering.achieved(goal)
+        self._memory.save(goals=(goal,), plan=plan)
+
+    async def _failed(
+        self, goal: Goal, plan: Intention | None, index: int, found: Diagnosis, context: AgentContext
+    ) -> None:
+        """Deal with a failure: try again, plan anew, ask, or give the goal up."""
+        way = await self.parts.recovering.recover(goal, plan, index, found, can_ask=context.config.interactive)
+        if way.question:
+            self._questions[goal.goal_id] = way.question
+        if way.gives_up:
+            self._give_up(goal, GoalStatus.FAILED_EXECUTION, way.reason)
+
+    def _give_up(self, goal: Goal, status: GoalStatus, reason: str) -> None:
+        """Give a goal up, and with it the goals that were parts of it."""
+        goal.status, goal.reason = status, reason[:4000]
+        LOG.error("Goal '%s' failed: %s", goal.goal_id, shown(reason, MAX_LOGGED))
+        below = [part for part in self._desires.below(goal.goal_id) if part.open]
+        for part in below:
+            part.status, part.reason = GoalStatus.CANCELLED, f"{goal.goal_id} was given up"
+        self._memory.save(goals=(goal, *below))
+
+    async def _finish(self, context: AgentContext) -> AgentDecision:
+        """Return the completion, when no goal is open. Raises GoalFailedError when the one that counts failed."""
+        goal = self._desires.primary or next(iter(reversed(self._desires.all)), None)
+        if goal is None:
+            self.end(BDIStatus.IDLE_COMPLETE, "there is no goal to pursue")
+            return AgentDecision.complete("there is no goal to pursue")
+        if not goal.status.done:
+            planning = goal.status is GoalStatus.FAILED_PLANNING
+            status = BDIStatus.FAILED_PLANNING if planning else BDIStatus.FAILED_ACTION
+            self.end(status, goal.reason)
+            raise GoalFailedError(status, goal.goal_id, goal.reason)
+        self.notes.answer = await self.parts.reporting.answer(goal, self._memory, self._before_model)
+        self.end(BDIStatus.GOAL_ACHIEVED, self.notes.answer)
+        self._flight = _Flight("claim", goal)
+        cited = {
+            name: ids for name, ids in self.notes.evidence.items() if all(item in context.evidence for item in ids)
+        }
+        return AgentDecision.complete(self.notes.answer, CompletionClaim(self.notes.answer[:500], cited))
+
+
+def _somebody_approves(context: AgentContext) -> bool:
+    policy = context.policy
+    return context.config.allow_dangerous and (policy is None or policy.allow_dangerous)
+
+
+def _label(step: PlanStep) -> str:
+    """Return which action a step is, in a few words."""
+    if step.type != EXECUTE_TOOL:
+        return step.type
+    return f"{step.params.get('tool_id')} {step.params.get('command', '')}".strip()[:100]

@@ -1,0 +1,91 @@
+"""Planning: the model proposes, the checker disposes; a plan with faults goes back with all of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from mindx.agents.bdi.goals import Goal
+from mindx.agents.bdi.intention import Intention, PlanStep
+from mindx.agents.bdi.model_desk import ModelDesk
+from mindx.agents.bdi.plan_check import PlanChecker
+from mindx.agents.bdi.plan_text import plan_source
+from mindx.agents.bdi.prompts import faults_text
+from mindx.core.agent_context import AgentContext
+from mindx.core.fault import Fault
+from mindx.core.message import ChatMessage
+from mindx.core.plan import thaw
+from mindx.errors import MindxError
+
+LOG = logging.getLogger("bdi_agent")
+
+
+class PlanningError(MindxError):
+    """The model gave no plan that can be taken: `faults` are those of its last. Code: plan_unusable."""
+
+    def __init__(self, attempts: int, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        shown = "; ".join(f"{fault.path}: {fault.message}" for fault in self.faults[:5])
+        more = f" (and {len(self.faults) - 5} more)" if len(self.faults) > 5 else ""
+        message = f"no plan of the model could be taken, in {attempts} attempts; the last one: {shown}{more}"
+        super().__init__("plan_unusable", message, details={"faults": [fault.to_dict() for fault in self.faults[:20]]})
+
+
+class Planner:
+    """Has plans made for goals. `system` and `schema` tell the model how; `repairs` is how often one goes back."""
+
+    def __init__(
+        self,
+        desk: ModelDesk,
+        checker: PlanChecker,
+        system: str,
+        schema: Mapping[str, Any],
+        *,
+        repairs: int,
+        new_id: Callable[[str], str],
+    ) -> None:
+        self._desk = desk
+        self._checker = checker
+        self._system = system
+        self._schema = schema
+        self._repairs = repairs
+        self._new_id = new_id
+
+    async def plan(
+        self,
+        goal: Goal,
+        situation: str,
+        context: AgentContext,
+        *,
+        failed: Collection[str],
+        may_ask: bool,
+        states: Mapping[str, Any],
+        before_attempt: Callable[[], None],
+    ) -> Intention:
+        """Return a validated plan for a goal. Raises PlanningError, ProviderError, and what `before_attempt` raises.
+
+        `failed` are the digests of plans that were tried for it already, `states` what tools remember from before.
+        """
+        messages = [ChatMessage.system(self._system), ChatMessage.user(situation)]
+        faults: tuple[Fault, ...] = ()
+        for attempt in range(self._repairs + 1):
+            before_attempt()
+            text = await self._desk.ask(messages, self._schema)
+            parsed, faults = self._checker.check(plan_source(text), context, states, may_ask=may_ask)
+            plan = parsed.plan
+            if plan is not None and not faults:
+                if plan.sha256 not in failed:
+                    steps = [PlanStep(type=action.type, params=thaw(action.params)) for action in plan.actions]
+                    return Intention(
+                        plan_id=self._new_id("plan"), goal_id=goal.goal_id, sha256=plan.sha256, steps=steps
+                    )
+                faults = (Fault("$", None, "this very plan failed before", "do it in another way"),)
+            LOG.warning("Plan attempt %d is not valid: %d faults; %s", attempt + 1, len(faults), _first(faults))
+            # Only the last wrong answer goes along: a long row of them would fill a context.
+            messages[2:] = [ChatMessage.assistant(text[:100_000]), ChatMessage.user(faults_text(faults))]
+        raise PlanningError(self._repairs + 1, faults)
+
+
+def _first(faults: Sequence[Fault]) -> str:
+    return f"{faults[0].path}: {faults[0].message}" if faults else "it holds nothing"
