@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mindx.agents.improvement.models import SELF, Evaluation, ImprovementRequest
 from mindx.core.output import plain_text
 from mindx.core.receipt import ExecResult, ExitCause
 from mindx.runtime.session import Session
-from mindx.tools.base import ToolDefinition, ToolError
-from mindx.tools.container_entry import Capability, ToolSpec
-from mindx.tools.container_runner import read_answer, runner_command
-from mindx.tools.schema import compile_check
+from mindx.tools.base import ToolError
+from mindx.tools.container_entry import ToolSpec
+from mindx.tools.container_tool import CapabilityCall
 
 TOOL_FILE, TOOL_TEST_FILE = "tool.py", "test_tool.py"
-SYNTAX_TIMEOUT_S = 30.0
+SYNTAX_TIMEOUT_S = CALL_TIMEOUT_S = 30.0
 _MAX_TOLD = 3000  # characters of a program's output in the notes
 _UNITTEST = ("python3", "-m", "unittest")
 _RAN = re.compile(r"^Ran ([1-9][0-9]*) tests? in ", re.M)
@@ -90,32 +89,18 @@ async def _examples(session: Session, spec: ToolSpec, content: str) -> Gate:
     """Call each capability as its examples say, through the runner that will run the tool later."""
     count = 0
     for capability in spec.capabilities:
+        call = CapabilityCall(spec, capability)
         for example in capability.examples:
             count += 1
             shown = f"{capability.name}({json.dumps(example.arguments)[:200]})"
             try:
-                answer = await call_capability(session, spec.id, capability, content.encode(), example.arguments)
+                command = call.command(content.encode(), example.arguments, timeout_s=_bounded(session, CALL_TIMEOUT_S))
+                answer = await call.run(session.sandbox, command)
             except ToolError as error:
                 return Gate(False, f"the example {shown} failed: {error.message}")
             if example.says_result and answer != example.result:
                 return Gate(False, f"the example {shown} gave {json.dumps(answer)[:300]}")
     return Gate(True if count else None)
-
-
-async def call_capability(
-    session: Session, tool_id: str, capability: Capability, source: bytes, arguments: Mapping[str, object]
-) -> object:
-    """Call one capability in the session's container and return its checked answer. Raises ToolError."""
-    definition = ToolDefinition(tool_id)
-    problem = compile_check(definition, capability.input_schema)(arguments)
-    if problem:
-        raise ToolError(f"the arguments do not fit: {problem}", "tool_arguments_invalid")
-    command = runner_command(source, capability.name, arguments, timeout_s=_bounded(session, SYNTAX_TIMEOUT_S))
-    answer = read_answer(tool_id, await session.sandbox.execute(command))
-    problem = compile_check(definition, {"properties": {"answer": capability.output_schema}})({"answer": answer})
-    if problem:
-        raise ToolError(f"the answer does not fit output_schema: {problem}", "tool_result_invalid")
-    return answer
 
 
 def _bounded(session: Session, seconds: float) -> float:
