@@ -26,6 +26,7 @@ PERSON = {
     "critical-components": (Act.CHANGE_CODE, "mindx/agents/bdi/agent.py"),
     "rollback-by-a-person": (Act.ROLL_BACK_CODE, "src/a.py"),
 }
+ONE = "{name: a, acts: [model.call], reason: r}"
 # The trust of S2: who may do what, and nobody else.
 TRUST = {
     Act.START_CAMPAIGN: {Layer.MASTERMIND},
@@ -175,10 +176,7 @@ def test_a_file_of_ones_own_takes_trust_away_and_adds_rules(tmp_path):
         ("version: 1\ntrust: {king: [model.call]}\n", "trust"),
         ("version: 1\nnever: [{name: a, acts: [world.end], reason: r}]\n", "acts"),
         ("version: 1\nnever: [{name: no-secrets, acts: [model.call], reason: r}]\n", "built in"),
-        (
-            "version: 1\nnever: [{name: a, acts: [model.call], reason: r}, {name: a, acts: [model.call], reason: r}]",
-            "two",
-        ),
+        (f"version: 1\nnever: [{ONE}, {ONE}]", "two"),
         ("- a\n", "constitution"),
         ("version: [\n", "YAML"),
     ],

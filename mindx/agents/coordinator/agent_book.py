@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mindx.agents.constitution import Layer
-from mindx.agents.coordinator.database import Database
+from mindx.agents.coordinator.database import CoordinatorDatabase
 from mindx.agents.coordinator.interaction import MAX_METADATA_BYTES, plain_json
 from mindx.core.quote import quoted
 from mindx.errors import InputError
@@ -46,7 +46,7 @@ class AgentRecord(BaseModel):
 class AgentBook:
     """The table of agents, and the objects behind those that live in this process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: CoordinatorDatabase) -> None:
         self._database = database
         self._instances: dict[str, Any] = {}
         self._active: set[str] = set()
@@ -83,16 +83,16 @@ class AgentBook:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise InputError("agent_invalid", f"the agent {quoted(agent_id)} cannot be registered: {first}") from None
-        with self._database.writing() as db:
-            row = db.execute("SELECT document FROM agents WHERE agent_id = ?", (agent_id,)).fetchone()
-            if row is None and db.execute("SELECT count(*) FROM agents").fetchone()[0] >= MAX_AGENTS:
+        with self._database.writing():
+            found = self._database.rows("SELECT document FROM agents WHERE agent_id = ?", (agent_id,))
+            if not found and self._database.rows("SELECT count(*) FROM agents")[0][0] >= MAX_AGENTS:
                 raise InputError("too_many_agents", f"there are {MAX_AGENTS:,} agents already")
-            if row is not None and (old := self._read(row[0])).layer is not trusted:
+            if found and (old := self._read(found[0][0])).layer is not trusted:
                 message = (
                     f"the agent {quoted(agent_id)} is of the layer {old.layer.value} and stays so; take another id"
                 )
                 raise InputError("agent_layer_fixed", message)
-            db.execute(_UPSERT, (agent_id, json.dumps(record.model_dump(mode="json"))))
+            self._database.rows(_UPSERT, (agent_id, json.dumps(record.model_dump(mode="json"))))
         self._active.add(agent_id)
         if instance is not None:
             self._instances[agent_id] = instance

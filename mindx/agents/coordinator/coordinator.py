@@ -5,20 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 from weakref import WeakValueDictionary
 
+from mindx.agents.bdi.criteria import CriterionLike
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.agents.coordinator.agent_book import AgentBook, AgentRecord
+from mindx.agents.coordinator.analysis import SystemAnalysis, put_on_backlog, suggest
+from mindx.agents.coordinator.backlog import Backlog
+from mindx.agents.coordinator.backlog_item import OPEN
 from mindx.agents.coordinator.config import CoordinatorConfig
-from mindx.agents.coordinator.database import Database
+from mindx.agents.coordinator.consent import Consent
+from mindx.agents.coordinator.database import CoordinatorDatabase
+from mindx.agents.coordinator.desk import Desk
 from mindx.agents.coordinator.events import Delivery, EventBus, Listener
+from mindx.agents.coordinator.improving import Improve, ImprovementDesk, NeedsApproval
 from mindx.agents.coordinator.interaction import (
     MAX_METADATA_BYTES,
     MAX_RESPONSE_BYTES,
@@ -29,34 +36,34 @@ from mindx.agents.coordinator.interaction import (
     plain_json,
 )
 from mindx.agents.coordinator.interaction_store import InteractionStore
+from mindx.agents.coordinator.inventory import inventory
+from mindx.agents.coordinator.performance import PerformanceMonitor
+from mindx.agents.coordinator.resources import Measure, ResourceMonitor, measure
+from mindx.agents.coordinator.verification import TaskVerification, TaskVerifier
+from mindx.agents.coordinator.worker import BacklogWorker
 from mindx.errors import InputError, MindxError
 from mindx.providers.base import BaseProvider
 from mindx.runtime.run_ids import new_id as fresh_id
 from mindx.runtime.tasks.atomic import locked
 
-if TYPE_CHECKING:
-    from mindx.agents.improvement.models import ImprovementRequest, ImprovementResult
-
 logger = logging.getLogger("mindx.coordinator")
 COORDINATOR_ID = "coordinator"
 LOCK = "coordinator.lock"
-Improve = Callable[["ImprovementRequest"], Awaitable["ImprovementResult"]]
+SHOWN_CAMPAIGNS, SHOWN_ITEMS = 3, 50
+IMPROVEMENT_FOLDER = "improvement"
 Handler = Callable[[Interaction], Awaitable[Any]]
 _HEAVY = frozenset({InteractionType.SYSTEM_ANALYSIS, InteractionType.VERIFY_TASK})
 _IMPROVING = frozenset({InteractionType.COMPONENT_IMPROVEMENT, InteractionType.ROLLBACK_COMPONENT})
 
 
-class NeedsApproval(Exception):
-    """A person has to say yes before an Interaction can go on."""
-
-
 class CoordinatorAgent:
     """The one coordinator of a state folder; use it with `async with`, or `close` it.
 
-    `improve` has code changed (None: nothing improves here); `provider` answers queries and analyses. `project` is the
-    folder that is looked at and improved, None for none. Opening it takes the state folder's lock and marks what a dead
-    host left in progress as INTERRUPTED. Raises InputError (coordinator_in_use) when another one has it open,
-    StateError when the database cannot be used.
+    `improve` has code changed (None: nothing improves here), and keeps what it made in `improvement/` of the state
+    folder (`call_improvement` does); `provider` answers queries and analyses. `project` is the folder that is looked
+    at and improved, None for none. `verifier` None makes one for the project; `campaigns` gives the past campaigns, the
+    latest last. Opening it takes the state folder's lock and marks what a dead host left in progress as INTERRUPTED.
+    Raises InputError (coordinator_in_use) when another one has it open, StateError when the database cannot be used.
     """
 
     def __init__(
@@ -68,6 +75,9 @@ class CoordinatorAgent:
         improve: Improve | None = None,
         provider: BaseProvider | None = None,
         project: Path | None = None,
+        verifier: TaskVerifier | None = None,
+        campaigns: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+        measure: Measure = measure,
         config: CoordinatorConfig | None = None,
         now: Callable[[], float] = time.time,
         new_id: Callable[[str], str] = fresh_id,
@@ -76,18 +86,21 @@ class CoordinatorAgent:
         self.beliefs = beliefs
         self.constitution = constitution or Constitution.load()
         self.project = project
-        self._improve, self._provider = improve, provider
         self.config = config or CoordinatorConfig()
-        self._now, self._new_id = now, new_id
+        self._now, self._new_id, self._campaigns = now, new_id, campaigns
+        self._closed = False
         self._held = ExitStack()
         try:
             busy = InputError("coordinator_in_use", f"another coordinator works in {self.state_dir}; end it first")
             self._held.enter_context(locked(self.state_dir / LOCK, busy))
-            self.database = Database(self.state_dir)
+            self.database = CoordinatorDatabase(self.state_dir)
             self._held.callback(self.database.close)
             self.interactions = InteractionStore(self.database)
             self.agents = AgentBook(self.database)
             self.interrupted = self.interactions.interrupt(self.time())
+            self.backlog = Backlog(self.database, self.time, new_id, self.config.max_backlog)
+            self.backlog.interrupt_all()
+            self.consent = Consent(self.backlog, self.interactions, self.constitution, self.time)
             self.agents.register(COORDINATOR_ID, "coordinator", self.time(), instance=self)
         except BaseException:
             self._held.close()
@@ -97,10 +110,28 @@ class CoordinatorAgent:
         self._light = asyncio.Semaphore(self.config.max_interactions)
         self._heavy = asyncio.Semaphore(self.config.max_heavy)
         self._improving = asyncio.Semaphore(self.config.max_improvements)
+        self.resources = ResourceMonitor(beliefs, self.publish, self.config.resources, measure=measure, now=now)
+        self.performance = PerformanceMonitor(self.database, self.config.prices, now)
+        self.provider = provider and self.performance.watched(provider, "coordinator")
+        self.verifier = verifier or TaskVerifier(
+            project, provider=self.provider, model=self.config.model, timeout_s=self.config.verify_timeout_s
+        )
+        self.worker = BacklogWorker(self, COORDINATOR_ID, self.resources.cpu_percent)
+        desk = ImprovementDesk(
+            self.constitution,
+            self.backlog,
+            self.publish,
+            self.config,
+            improve=improve,
+            work_dir=self.state_dir / IMPROVEMENT_FOLDER,
+            project=project,
+        )
         self._handlers: dict[InteractionType, Handler] = {
-            InteractionType.AGENT_REGISTRATION: self._register,
-            InteractionType.PUBLISH_EVENT: self._publish,
+            **Desk(self).handlers,
+            InteractionType.COMPONENT_IMPROVEMENT: desk.process,
+            InteractionType.ROLLBACK_COMPONENT: desk.roll_back,
         }
+        self._tasks: list[asyncio.Task[None]] = []
 
     def time(self) -> datetime:
         """Return the time by this coordinator's clock."""
@@ -173,10 +204,67 @@ class CoordinatorAgent:
         """Create an Interaction and process it."""
         return await self.process_interaction(self.create_interaction(interaction_type, content, **given))
 
+    async def verify_task(
+        self, criteria: Iterable[CriterionLike], *, files: Mapping[str, str] | None = None, results: Any = None
+    ) -> TaskVerification:
+        """Check in a container whether work is what it was to be; see `TaskVerifier.verify`."""
+        self.constitution.require(Layer.COORDINATOR, Act.VERIFY_TASK)
+        return await self.verifier.verify(criteria, files=files, results=results)
+
+    async def analyze_system(self) -> SystemAnalysis:
+        """Have the system looked at, and what is suggested put on the backlog; see `SystemAnalysis`.
+
+        Raises InputError (analysis_unavailable: no provider or no project), ProviderError.
+        """
+        self.constitution.require(Layer.COORDINATOR, Act.ANALYZE_SYSTEM)
+        if self.provider is None or self.project is None:
+            raise InputError("analysis_unavailable", "an analysis needs a provider and a project")
+        modules = await asyncio.to_thread(inventory, self.project)
+        await self.resources.sample()
+        state = {**self.state(), "campaigns": list(self._campaigns())[-SHOWN_CAMPAIGNS:]}
+        limit, model = self.config.max_suggestions, self.config.model
+        found = await suggest(self.provider, modules, state, self.constitution, most=limit, model=model)
+        return put_on_backlog(self.backlog, found)
+
+    def state(self) -> dict[str, Any]:
+        """Return how the system does, as plain values: agents, Interactions, backlog, resources, models."""
+        sample = self.resources.latest
+        return {
+            "agents": [agent.model_dump(mode="json", exclude={"metadata"}) for agent in self.agents.list()],
+            "interactions": self.interactions.counts(),
+            "backlog": self.backlog.counts(),
+            "open_items": [item.to_dict() for item in self.backlog.list() if item.status in OPEN][:SHOWN_ITEMS],
+            "resources": None if sample is None else sample.to_dict(),
+            "alerts": [alert.to_dict() for alert in self.resources.alerts],
+            "performance": [one.to_dict() for one in self.performance.list()],
+        }
+
+    def start(self, *, worker: bool = False) -> None:
+        """Begin to watch the resources, and with `worker` to work on the backlog; needs a running loop."""
+        if self._tasks:
+            return
+        self._tasks.append(asyncio.create_task(self.resources.run(), name="mindx-resources"))
+        if worker:
+            self._tasks.append(asyncio.create_task(self.worker.run(), name="mindx-backlog-worker"))
+
+    async def stop(self) -> None:
+        """End what `start` began and wait until it has ended; may be called twice."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def close(self) -> None:
-        """Let go of the folder; may be called twice."""
+        """Stop, write down what is not yet, and let go of the folder; may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        await self.stop()
         await self.events.close()
-        self._held.close()
+        try:
+            self.performance.flush()
+        finally:
+            self._held.close()
 
     def _bound(self, kind: InteractionType) -> asyncio.Semaphore:
         if kind in _IMPROVING:
@@ -192,7 +280,7 @@ class CoordinatorAgent:
                 raise InputError("interaction_unsupported", f"nothing does {begun.interaction_type.value} here")
             response = plain_json(await handler(begun), "response", MAX_RESPONSE_BYTES)
         except NeedsApproval as waits:
-            return self._moved(begun, InteractionStatus.PENDING_APPROVAL, str(waits))
+            return self._moved(begun, InteractionStatus.PENDING_APPROVAL, str(waits), response=waits.response)
         except asyncio.CancelledError:
             self._moved(begun, InteractionStatus.CANCELLED, "cancelled", completed_at=self.time())
             raise
@@ -200,7 +288,7 @@ class CoordinatorAgent:
             failed = InteractionError(
                 code=error.code, message=error.message, exit_code=error.exit_code, details=error.details
             )
-            return self._failed(begun, failed)
+            return self._failed(begun, failed, getattr(error, "response", begun.response))
         except Exception as error:
             logger.exception("the interaction %s failed", begun.interaction_id)
             message = f"a mistake of mindx or of what is plugged in: {type(error).__name__}"
@@ -213,34 +301,20 @@ class CoordinatorAgent:
             layer = self.agents.get(asked.agent_id).layer
             self.constitution.require(layer, asked.interaction_type.act)
 
-    def _failed(self, begun: Interaction, error: InteractionError) -> Interaction:
+    def _failed(self, begun: Interaction, error: InteractionError, response: Any = None) -> Interaction:
         logger.info("interaction %s failed: %s", begun.interaction_id, error.message)
-        return self._moved(begun, InteractionStatus.FAILED, error.message[:1000], error=error, completed_at=self.time())
+        return self._moved(
+            begun,
+            InteractionStatus.FAILED,
+            error.message[:1000],
+            error=error,
+            response=response,
+            completed_at=self.time(),
+        )
 
     def _moved(self, was: Interaction, status: InteractionStatus, message: str, **changes: Any) -> Interaction:
         told = was.with_entry(COORDINATOR_ID, message, self.time())
         return self.interactions.change(told.model_copy(update={**changes, "status": status}), was.status)
-
-    async def _register(self, asked: Interaction) -> Any:
-        known = dict(asked.metadata)
-        layer = Layer(known.pop("layer", Layer.TOOL.value))
-        asker = None if asked.agent_id is None else self.agents.get(asked.agent_id).layer
-        self.constitution.require(asker or Layer.COORDINATOR, Act.REGISTER_AGENT)
-        if asker is not None and not layer.is_below(asker):
-            raise InputError("agent_layer_too_high", f"{asker.value} can only register agents below itself")
-        allowed = {name: known[name] for name in ("description", "capabilities", "metadata") if name in known}
-        record = self.register_agent(
-            str(known.get("agent_id", "")), str(known.get("agent_type", "")), layer=layer, **allowed
-        )
-        await self.publish("agent.registered", record.model_dump(mode="json"))
-        return record.model_dump(mode="json")
-
-    async def _publish(self, asked: Interaction) -> Any:
-        data = asked.metadata.get("data", {})
-        if not isinstance(data, dict):
-            raise InputError("interaction_invalid", "metadata.data is an object")
-        told = await self.publish(str(asked.metadata.get("topic", "")), data)
-        return {"topic": told.topic, "delivered": told.delivered, "problems": list(told.problems)}
 
     async def __aenter__(self) -> CoordinatorAgent:
         return self

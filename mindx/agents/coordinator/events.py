@@ -7,6 +7,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -81,7 +82,8 @@ class EventBus:
         wanted = [one for one in self._subscriptions if one.topic in (topic, ALL_TOPICS)]
         if not wanted:
             return Delivery(topic)
-        found = await asyncio.gather(*(self._told(one, Event(topic, dict(data or {}))) for one in wanted))
+        told = dict(data or {})
+        found = await asyncio.gather(*(self._told(one, Event(topic, deepcopy(told))) for one in wanted))
         problems = tuple(problem for problem in found if problem)
         return Delivery(topic, len(found) - len(problems), problems)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from mindx.agents.coordinator.database import Database
+from mindx.agents.coordinator.database import CoordinatorDatabase
 from mindx.agents.coordinator.interaction import Interaction, InteractionStatus
 from mindx.core.quote import quoted
 from mindx.errors import InputError
@@ -19,7 +19,7 @@ _UPDATE = "UPDATE interactions SET status = ?, document = ? WHERE interaction_id
 class InteractionStore:
     """The table of Interactions. Raises StateError when the database cannot be used."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: CoordinatorDatabase) -> None:
         self._database = database
 
     def add(self, new: Interaction) -> Interaction:
@@ -28,19 +28,20 @@ class InteractionStore:
         Raises InputError (interaction_key_taken) when that one asks for something else.
         """
         row = (new.interaction_id, new.key, new.interaction_type.value, new.status.value, new.created_at.isoformat())
-        with self._database.writing() as db:
+        with self._database.writing():
             if new.key is not None:
-                found = db.execute("SELECT document FROM interactions WHERE key = ?", (new.key,)).fetchone()
-                if found is not None:
-                    return _same(self._read(found[0]), new)
-            db.execute(_INSERT, (*row, _text(new)))
+                found = self._database.rows("SELECT document FROM interactions WHERE key = ?", (new.key,))
+                if found:
+                    return _same(self._read(found[0][0]), new)
+            self._database.rows(_INSERT, (*row, _text(new)))
         return new
 
     def change(self, changed: Interaction, was: InteractionStatus) -> Interaction:
         """Write a changed Interaction. Raises InputError (interaction_moved_on) when it is not `was` any more."""
-        with self._database.writing() as db:
-            values = (changed.status.value, _text(changed), changed.interaction_id, was.value)
-            if db.execute(_UPDATE, values).rowcount != 1:
+        values = (changed.status.value, _text(changed), changed.interaction_id, was.value)
+        with self._database.writing():
+            self._database.rows(_UPDATE, values)
+            if self._database.rows("SELECT changes()")[0][0] != 1:
                 raise InputError(
                     "interaction_moved_on", f"the interaction {changed.interaction_id} is not {was.value} any more"
                 )

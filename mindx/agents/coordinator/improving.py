@@ -1,0 +1,315 @@
+"""COMPONENT_IMPROVEMENT: from the request through the Constitution to the improvement agent, and to what is applied."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import posixpath
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mindx.agents.constitution import Act, Constitution, Layer
+from mindx.agents.coordinator.backlog import Backlog
+from mindx.agents.coordinator.backlog_item import BacklogItem, BacklogStatus, WaitsFor
+from mindx.agents.coordinator.config import CoordinatorConfig
+from mindx.agents.coordinator.interaction import Interaction
+from mindx.agents.improvement.apply import ApplyStatus, ImprovementReport, apply_improvement, rollback_improvement
+from mindx.agents.improvement.models import SELF, SELF_FILE, CycleResult, ImprovementRequest, ImprovementResult
+from mindx.core.quote import quoted
+from mindx.errors import InputError, MindxError
+from mindx.tools.container_entry import ToolSpec
+
+Improve = Callable[[ImprovementRequest], Awaitable[ImprovementResult]]
+Publish = Callable[[str, Mapping[str, Any]], Awaitable[object]]
+TOOL_FILE = "tool.py"
+SUCCESS_TOPIC, FAILURE_TOPIC = "component.improvement.success", "component.improvement.failure"
+# What a requester may say. Folders, files of the host, programs and policies are the coordinator's own to choose.
+_KNOWN = frozenset(
+    {
+        "target_component",
+        "target_component_path",
+        "analysis_context",
+        "tool_spec",
+        "max_cycles",
+        "sia_llm_provider",
+        "sia_llm_model",
+        "sia_critique_threshold",
+        "sia_self_test_timeout",
+        "source",
+        "backlog_item_id",
+        "original_priority",
+        "priority",
+        "is_critical_target",
+    }
+)
+
+
+class NeedsApproval(Exception):
+    """A person has to say yes before an Interaction can go on; `response` is what there is by then."""
+
+    def __init__(self, message: str, response: Any = None) -> None:
+        super().__init__(message)
+        self.response = response
+
+
+class ImprovementFailedError(MindxError):
+    """The improvement agent brought nothing usable; `response` is its answer."""
+
+    def __init__(self, message: str, response: Any) -> None:
+        super().__init__("improvement_failed", message)
+        self.response = response
+
+
+class ImprovementDesk:
+    """Has components improved, and lets a person's word decide where the Constitution says so.
+
+    `improve` None: nothing can be improved here. `work_dir` is where each improvement keeps its Changes. `project` is
+    the folder whose files are improved; a new tool needs none.
+    """
+
+    def __init__(
+        self,
+        constitution: Constitution,
+        backlog: Backlog,
+        publish: Publish,
+        config: CoordinatorConfig,
+        *,
+        improve: Improve | None,
+        work_dir: Path,
+        project: Path | None = None,
+    ) -> None:
+        self._constitution, self._backlog, self._publish, self._config = constitution, backlog, publish, config
+        self._improve, self._work_dir, self._project = improve, work_dir, project
+
+    async def process(self, asked: Interaction) -> Any:
+        """Do one request and return the improvement agent's answer, with what was `applied`.
+
+        The backlog's item for it, if there is one, follows. Raises NeedsApproval, ConstitutionError, InputError
+        (improvement_invalid, improvement_unavailable, improvement_known), ImprovementFailedError.
+        """
+        item = self._backlog.of_interaction(asked.interaction_id)
+        if item is not None:
+            item = self._backlog.begin(item.item_id)
+        try:
+            document = await self._processed(asked, item)
+        except asyncio.CancelledError:
+            if item is not None:
+                self._backlog.interrupted(item.item_id, "it was cancelled")
+            raise
+        except MindxError as error:
+            if item is not None:
+                self._backlog.failed(item.item_id, error.message, self._config.max_attempts)
+            await self._publish(FAILURE_TOPIC, {**_about(asked), "error": error.code})
+            raise
+        if item is not None:
+            data = document["data"]
+            self._backlog.completed(item.item_id, data["final_status"], data["message"])
+        await self._publish(SUCCESS_TOPIC, _about(asked))
+        return document
+
+    async def _processed(self, asked: Interaction, item: BacklogItem | None) -> dict[str, Any]:
+        request = self._request(asked)
+        critical = self._judged(asked, request, item)
+        if self._improve is None:
+            raise InputError("improvement_unavailable", "no improvement agent is set up here")
+        result = self._finished(asked, item) or await self._worked(request)
+        document = result.model_dump(mode="json")
+        if request.tool_spec is None:
+            document["applied"] = await self._applied(asked, request, result, item, critical)
+        return document
+
+    async def roll_back(self, asked: Interaction) -> Any:
+        """Take an applied change back: of `metadata.interaction_id`, or of `metadata.backlog_item_id`.
+
+        Only a person asks for this; see the Constitution. Raises InputError (improvement_none, undo_nothing).
+        """
+        item_id, interaction_id = asked.metadata.get("backlog_item_id"), asked.metadata.get("interaction_id", "")
+        item = self._backlog.get(str(item_id)) if item_id else self._backlog.of_interaction(str(interaction_id))
+        report = await asyncio.to_thread(
+            rollback_improvement,
+            item.interaction_id if item is not None else str(interaction_id),
+            work_dir=self._work_dir,
+            constitution=self._constitution,
+            approved=asked.user_id is not None and asked.agent_id is None,
+        )
+        if not report.ok:
+            raise ImprovementFailedError(report.message, report.model_dump(mode="json"))
+        if item is not None:
+            self._backlog.change(item.item_id, frozenset({item.status}), status=BacklogStatus.ROLLED_BACK)
+        return report.model_dump(mode="json")
+
+    def _request(self, asked: Interaction) -> ImprovementRequest:
+        about = asked.metadata
+        unknown = sorted(set(about) - _KNOWN)
+        if unknown:
+            raise InputError("improvement_invalid", f"an improvement has no {quoted(unknown[0])} in its metadata")
+        spec = about.get("tool_spec")
+        target = about.get("target_component") or about.get("target_component_path") or ""
+        if spec is None and self._project is None and target != SELF:
+            raise InputError("improvement_invalid", "there is no project here; only new tools can be developed")
+        optional: dict[str, Any] = {
+            "cycles": about.get("max_cycles"),
+            "critique_threshold": about.get("sia_critique_threshold"),
+            "self_test_timeout_s": about.get("sia_self_test_timeout"),
+            "llm_provider": about.get("sia_llm_provider"),
+            "llm_model": about.get("sia_llm_model") or self._config.improvement_model,
+        }
+        context = "\n\n".join(part for part in (asked.content, _text(about.get("analysis_context"))) if part)
+        try:
+            return ImprovementRequest.model_validate(
+                {
+                    **{name: value for name, value in optional.items() if value is not None},
+                    "interaction_id": asked.interaction_id,
+                    "target_file": TOOL_FILE if spec is not None else _plain_path(target),
+                    "workspace": self._project if spec is None else None,
+                    "context": context,
+                    "tool_spec": None if spec is None else ToolSpec.read(spec),
+                    "policy": self._config.improvement_policy,
+                    "script": self._config.improvement_script,
+                }
+            )
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise InputError(
+                "improvement_invalid", f"the improvement that is asked for is not usable: {problem}"
+            ) from None
+
+    def _judged(self, asked: Interaction, request: ImprovementRequest, item: BacklogItem | None) -> bool:
+        """Return whether the target is critical. Raises NeedsApproval until a person has approved the work."""
+        if request.tool_spec is not None:  # it becomes a file of the tools' own folder, never one of a project
+            self._constitution.require(
+                Layer.COORDINATOR, Act.CHANGE_CODE, f"tools/{request.tool_spec.id}/{request.target_file}"
+            )
+            return False
+        approved = item is not None and item.approved_at is not None
+        ruling = self._constitution.check(Layer.COORDINATOR, Act.CHANGE_CODE, request.target_file)
+        flagged = bool(asked.metadata.get("is_critical_target")) or (item is not None and item.is_critical_target)
+        critical = ruling.needs_person or flagged
+        forbidden = not ruling.allowed and not ruling.needs_person
+        if critical and not approved and not forbidden:
+            if item is None:
+                self._keep(asked, request)
+            raise NeedsApproval(f"a person must approve work on {quoted(request.target_file)}: it is critical")
+        self._constitution.require(Layer.COORDINATOR, Act.CHANGE_CODE, request.target_file, approved=approved)
+        return critical
+
+    def _keep(self, asked: Interaction, request: ImprovementRequest) -> BacklogItem:
+        """Put a request on the backlog, where a person finds it. Raises InputError (improvement_known)."""
+        priority = asked.metadata.get("priority", asked.metadata.get("original_priority", 5))
+        item, added = self._backlog.add(
+            request.target_file,
+            asked.content or "improve it",
+            priority=priority,
+            source=asked.agent_id or asked.user_id or "",
+            critical=True,
+            waits_for=WaitsFor.WORK,
+            interaction_id=asked.interaction_id,
+        )
+        if not added:
+            message = f"this idea is on the backlog already: {item.item_id} is {item.status.value}"
+            raise InputError("improvement_known", message, details={"item_id": item.item_id})
+        return item
+
+    async def _worked(self, request: ImprovementRequest) -> ImprovementResult:
+        assert self._improve is not None
+        try:
+            result = await asyncio.wait_for(self._improve(request), self._config.improvement_timeout_s)
+        except asyncio.TimeoutError:
+            limit = f"{self._config.improvement_timeout_s:g} s"
+            raise ImprovementFailedError(f"the improvement agent did not end within {limit}", None) from None
+        if not isinstance(result, ImprovementResult):
+            raise ImprovementFailedError("the improvement agent gave no result", None)
+        if not result.ok:
+            raise ImprovementFailedError(result.message, result.model_dump(mode="json"))
+        return result
+
+    def _finished(self, asked: Interaction, item: BacklogItem | None) -> ImprovementResult | None:
+        """Return the change that was made before a person was asked about it, or None when it must be made now."""
+        if item is None or not item.change_sha256 or item.change_approved_at is None or asked.response is None:
+            return None
+        try:
+            return ImprovementResult.model_validate(asked.response)
+        except ValidationError:
+            raise ImprovementFailedError("the finished change was damaged; ask for it again", None) from None
+
+    async def _applied(
+        self,
+        asked: Interaction,
+        request: ImprovementRequest,
+        result: ImprovementResult,
+        item: BacklogItem | None,
+        critical: bool,
+    ) -> dict[str, Any] | None:
+        """Have a finished change applied and return the report; None when there is nothing to apply."""
+        candidate = result.data.candidate
+        if candidate is None:
+            return None
+        expected = SELF_FILE if request.target_file == SELF else request.target_file
+        if candidate.target_path != expected:
+            raise ImprovementFailedError("the improvement agent changed another file than it was asked to", None)
+        digest = digest_of(candidate)
+        approved = item is not None and item.change_approved_at is not None and item.change_sha256 == digest
+        wanted = approved or not (critical or not self._config.auto_apply)
+        report = await self._written(request, result, approved) if wanted else None
+        if report is None or report.status is ApplyStatus.NEEDS_APPROVAL:
+            self._ask_about_change(asked, request, item, digest)
+            why = f"a person must look at the change of {quoted(request.target_file)}"
+            raise NeedsApproval(why if report is None else report.message, result.model_dump(mode="json"))
+        if not report.ok:
+            raise ImprovementFailedError(report.message, result.model_dump(mode="json"))
+        return report.model_dump(mode="json")
+
+    async def _written(
+        self, request: ImprovementRequest, result: ImprovementResult, approved: bool
+    ) -> ImprovementReport:
+        """Apply a change; who cancels this waits until it is all there, or not at all."""
+        work = asyncio.ensure_future(
+            asyncio.to_thread(
+                apply_improvement,
+                request,
+                result,
+                work_dir=self._work_dir,
+                constitution=self._constitution,
+                approved=approved,
+            )
+        )
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait({work})
+            raise
+
+    def _ask_about_change(
+        self, asked: Interaction, request: ImprovementRequest, item: BacklogItem | None, digest: str
+    ) -> None:
+        item = item or self._keep(asked, request)
+        changes: dict[str, Any] = {"status": BacklogStatus.PENDING_APPROVAL, "waits_for": WaitsFor.CHANGE}
+        changes |= {"change_sha256": digest, "change_approved_at": None, "change_approved_by": None}
+        self._backlog.change(item.item_id, frozenset({item.status}), **changes)
+
+
+def digest_of(candidate: CycleResult) -> str:
+    """Return the digest of exactly what a person says yes to: the file and its new content."""
+    return hashlib.sha256(f"{candidate.target_path}\0{candidate.new_content}".encode()).hexdigest()
+
+
+def _plain_path(target: Any) -> str:
+    """Return a path below the project in its plain spelling; what is none is refused by the Constitution."""
+    if not isinstance(target, str) or not target:
+        raise InputError("improvement_invalid", "metadata.target_component names the file to improve")
+    return posixpath.normpath(target)
+
+
+def _about(asked: Interaction) -> dict[str, Any]:
+    target = asked.metadata.get("target_component") or asked.metadata.get("target_component_path") or ""
+    return {"interaction_id": asked.interaction_id, "target_component": target}
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise InputError("improvement_invalid", "metadata.analysis_context is a text")

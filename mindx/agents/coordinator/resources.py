@@ -1,0 +1,193 @@
+"""How busy the machine is: processor, memory, disks. What goes over its limit is told, and what comes back, too."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mindx.agents.beliefs import BeliefSource, BeliefSystem
+
+logger = logging.getLogger("mindx.coordinator.resources")
+NAMESPACE = "system.resources"
+ALERT_TOPIC, RESOLVED_TOPIC = "resource.alert", "resource.resolved"
+SAMPLE_TIMEOUT_S = 30.0  # a disk that hangs must not stop the watch over the others
+
+
+class Resource(str, Enum):
+    """What can run short."""
+
+    CPU = "cpu"
+    MEMORY = "memory"
+    DISK = "disk"
+
+
+class ResourceLimits(BaseModel):
+    """From which share on (in percent) a resource is short; how often that is looked at, and told again, in seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cpu_percent: float = Field(default=85.0, gt=0, le=100)
+    memory_percent: float = Field(default=85.0, gt=0, le=100)
+    disk_percent: float = Field(default=90.0, gt=0, le=100)
+    disk_paths: tuple[Path, ...] = Field(default=(Path("/"),), max_length=32)
+    interval_s: float = Field(default=10.0, gt=0)
+    repeat_s: float = Field(default=300.0, gt=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSample:
+    """What was measured, in percent; None for what could not be. `disks` is by path."""
+
+    cpu_percent: float | None = None
+    memory_percent: float | None = None
+    disks: Mapping[str, float | None] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "cpu_percent": self.cpu_percent,
+            "memory_percent": self.memory_percent,
+            "disks": [{"path": path, "percent": percent} for path, percent in self.disks.items()],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceAlert:
+    """One resource that is over its limit, or (`resolved`) no longer is. `path` is a disk's, else ""."""
+
+    resource: Resource
+    path: str
+    percent: float
+    limit: float
+    resolved: bool = False
+
+    @property
+    def key(self) -> str:
+        """The belief that it becomes."""
+        return f"alert.{self.resource.value}{f':{self.path}' if self.path else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "resource": self.resource.value,
+            "path": self.path,
+            "percent": self.percent,
+            "limit": self.limit,
+            "resolved": self.resolved,
+        }
+
+
+Measure = Callable[[Sequence[Path]], ResourceSample]
+Tell = Callable[[str, Mapping[str, Any]], Awaitable[object]]
+
+
+def measure(paths: Sequence[Path]) -> ResourceSample:
+    """Return what psutil sees; it blocks. The processor's share is of the time since the call before."""
+    import psutil
+
+    disks: dict[str, float | None] = {}
+    for path in paths:
+        try:
+            disks[str(path)] = float(psutil.disk_usage(str(path)).percent)
+        except OSError:
+            disks[str(path)] = None
+    try:
+        return ResourceSample(psutil.cpu_percent(None), float(psutil.virtual_memory().percent), disks)
+    except (OSError, psutil.Error):
+        return ResourceSample(None, None, disks)
+
+
+class ResourceMonitor:
+    """Watches the machine. An alert becomes a belief that dies by itself, and an event (`resource.alert`)."""
+
+    def __init__(
+        self,
+        beliefs: BeliefSystem,
+        tell: Tell,
+        limits: ResourceLimits | None = None,
+        *,
+        measure: Measure = measure,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.limits = limits or ResourceLimits()
+        self.latest: ResourceSample | None = None
+        self._beliefs, self._tell, self._measure, self._now = beliefs, tell, measure, now
+        self._told: dict[
+            str, tuple[ResourceAlert, float]
+        ] = {}  # by key: what is over its limit, and when that was told
+
+    @property
+    def alerts(self) -> tuple[ResourceAlert, ...]:
+        """What is over its limit now, as far as is known."""
+        return tuple(alert for alert, _ in self._told.values())
+
+    async def sample(self) -> ResourceSample:
+        """Measure. What takes too long is not known."""
+        paths = self.limits.disk_paths
+        try:
+            self.latest = await asyncio.wait_for(asyncio.to_thread(self._measure, paths), SAMPLE_TIMEOUT_S)
+        except asyncio.TimeoutError:
+            self.latest = ResourceSample(disks={str(path): None for path in paths})
+        return self.latest
+
+    async def cpu_percent(self) -> float | None:
+        """Return how busy the processor is, None when that is not known."""
+        return (await self.sample()).cpu_percent
+
+    async def check(self) -> tuple[ResourceAlert, ...]:
+        """Measure once, tell what is new or has lasted, and return what was told."""
+        news = self._judge(await self.sample())
+        for alert in news:
+            self._believe(alert)
+            await self._tell(RESOLVED_TOPIC if alert.resolved else ALERT_TOPIC, alert.to_dict())
+        return news
+
+    async def run(self) -> None:
+        """Check for ever; a check that fails is logged, and the next one comes all the same."""
+        while True:
+            try:
+                await self.check()
+            except Exception:
+                logger.exception("the resources could not be checked")
+            await asyncio.sleep(self.limits.interval_s)
+
+    def _judge(self, sample: ResourceSample) -> tuple[ResourceAlert, ...]:
+        now, news = self._now(), []
+        limits = self.limits
+        found = [
+            (Resource.CPU, "", sample.cpu_percent, limits.cpu_percent),
+            (Resource.MEMORY, "", sample.memory_percent, limits.memory_percent),
+            *((Resource.DISK, path, percent, limits.disk_percent) for path, percent in sample.disks.items()),
+        ]
+        for resource, path, percent, limit in found:
+            if percent is None:  # unknown is neither an alert nor its end
+                continue
+            alert = ResourceAlert(resource, path, percent, limit, resolved=percent <= limit)
+            before = self._told.get(alert.key)
+            if alert.resolved:
+                if before is not None:
+                    del self._told[alert.key]
+                    news.append(alert)
+            elif before is None or now - before[1] >= limits.repeat_s:
+                self._told[alert.key] = alert, now
+                news.append(alert)
+        return tuple(news)
+
+    def _believe(self, alert: ResourceAlert) -> None:
+        log = logger.info if alert.resolved else logger.warning
+        log("%s is at %.0f %% (limit %.0f %%)", alert.key, alert.percent, alert.limit)
+        if alert.resolved:
+            with suppress(KeyError):
+                self._beliefs.remove(alert.key, namespace=NAMESPACE)
+            return
+        lives = self.limits.repeat_s + 2 * self.limits.interval_s  # until it is told again, or no longer true
+        self._beliefs.add(alert.key, alert.to_dict(), source=BeliefSource.PERCEPTION, namespace=NAMESPACE, ttl_s=lives)
