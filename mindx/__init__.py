@@ -129,6 +129,7 @@ if TYPE_CHECKING:
     from mindx.runtime.scheduler import ActionScheduler
     from mindx.runtime.scripted_reasoner import ScriptedReasoner
     from mindx.runtime.session import Session
+    from mindx.runtime.session_plan import PlanResult
     from mindx.runtime.sync_session import SyncSession
     from mindx.runtime.tasks.coordinator import TaskCoordinator
     from mindx.runtime.tasks.ledger import LocalTaskLedgerStore, TaskLedger, TaskStatus
@@ -247,6 +248,7 @@ _NAMES = {
     "mindx.runtime.scheduler": "ActionScheduler",
     "mindx.runtime.scripted_reasoner": "ScriptedReasoner",
     "mindx.runtime.session": "Session",
+    "mindx.runtime.session_plan": "PlanResult",
     "mindx.runtime.sync_session": "SyncSession",
     "mindx.runtime.tasks.coordinator": "TaskCoordinator",
     "mindx.runtime.tasks.ledger": "LocalTaskLedgerStore TaskLedger TaskStatus",
@@ -305,7 +307,7 @@ __all__ = [
     "MCPToolSet", "MemoryReadTool", "MemoryTool", "MindxError", "ModelActionExecutor", "ModelCapabilityRequest",
     "ModelRequest", "Observation", "ObservationBatch", "OnFailure", "OpenAIProvider", "OpenAIProviderParam",
     "OrchestrationMode", "OrchestrationPlan", "OrchestrationPlanner", "Outcome", "PipelineResult", "PipelineStep",
-    "PipelineStepResult", "PipelineStepStatus", "PlanRun", "PolicyEngine", "Provenance", "ProviderCapabilities",
+    "PipelineStepResult", "PipelineStepStatus", "PlanResult", "PlanRun", "PolicyEngine", "Provenance", "ProviderCapabilities",
     "ProviderError", "ProviderReasoner", "ProviderResponse", "ProviderRouter", "ProviderStreamChunk",
     "ProviderToolCallDelta", "ReActLoop", "Reasoner", "Receipt", "RecordingProvider", "ReplayProvider", "Role",
     "RunConfig", "RunOutcome", "RunResult", "RunStore", "RunTimeoutError", "SandboxError", "SandboxLostError",

@@ -10,12 +10,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mindx.core.abridge import abridge, abridge_value
+from mindx.core.document import SCHEMA_VERSION as SCHEMA_VERSION
+from mindx.core.document import render_json as render_json
 from mindx.core.fault import Fault
 from mindx.core.observation import Observation, Status
 from mindx.core.output import OutputEncoding, encode_output, plain_text, plain_value
 from mindx.core.receipt import Receipt
 
-SCHEMA_VERSION = 1
 MAX_KILLED = 100  # the processes that a record names; all are counted
 _PIECE_CHARS = 64 * 1024
 
@@ -248,11 +249,6 @@ class RunResult(_Record):
                 yield "".join(waiting)
                 waiting, size = [], 0
         yield "".join(waiting) + "\n"
-
-
-def render_json(document: Any) -> str:
-    """Return a document as indented JSON in printable ASCII, with a newline at the end."""
-    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
 def outcome_of(statuses: Sequence[Status]) -> Outcome:

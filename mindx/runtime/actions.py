@@ -19,11 +19,21 @@ from mindx.tools.registry import ToolRegistry, plan_arguments
 class PlanActions:
     """Does Actions in one sandbox. Each tool's state (current directory, environment ...) lives here, for one Run.
 
-    `autonomous` is the operator's grant for what destroys.
+    `autonomous` is the operator's grant for what destroys. `states` is what an earlier Run left, if this one goes on
+    from there; it is kept up to date.
     """
 
-    def __init__(self, tools: ToolRegistry, sandbox: Sandbox, *, autonomous: bool = False) -> None:
-        self.states: dict[str, Any] = {tool.tool_id: tool.initial_state(autonomous) for tool in tools.command_tools}
+    def __init__(
+        self,
+        tools: ToolRegistry,
+        sandbox: Sandbox,
+        *,
+        autonomous: bool = False,
+        states: dict[str, Any] | None = None,
+    ) -> None:
+        self.states: dict[str, Any] = {} if states is None else states
+        for tool in tools.command_tools:
+            self.states.setdefault(tool.tool_id, tool.initial_state(autonomous))
         self._tools = tools
         self._sandbox = sandbox
 

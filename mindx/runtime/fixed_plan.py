@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 
 from mindx.core.action import ActionRequest
@@ -9,7 +11,19 @@ from mindx.core.agent_context import AgentContext
 from mindx.core.decision import AgentDecision
 from mindx.core.observation import Status
 from mindx.core.plan import Action, Plan
+from mindx.core.run_config import RunConfig
 from mindx.errors import InputError
+
+# A plan has an end, its programs have the policy's deadlines and the session has its own: the loop adds none.
+UNBOUNDED = RunConfig(
+    max_steps=sys.maxsize,
+    step_timeout_s=math.inf,
+    total_timeout_s=math.inf,
+    action_timeout_s=math.inf,
+    batch_timeout_s=math.inf,
+    heartbeat_s=0.0,
+    interactive=False,
+)
 
 
 @dataclass(frozen=True, slots=True)

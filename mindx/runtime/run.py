@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -21,14 +19,13 @@ from mindx.core.observation import Observation, Status
 from mindx.core.plan import Action
 from mindx.core.protocols import ActionExecutor, Reasoner
 from mindx.core.run import Outcome, PolicyRecord, RunResult, StepRecord, TraceHead, outcome_of
-from mindx.core.run_config import RunConfig
 from mindx.errors import DeniedError, InputError, MindxError, SandboxError, StateError
 from mindx.policy.approval import Approver
 from mindx.policy.load import LoadedPolicy
 from mindx.runtime.asking import NotedExecutor
 from mindx.runtime.change_records import collect_changes
 from mindx.runtime.dispatcher import ActionDispatcher
-from mindx.runtime.fixed_plan import action_of
+from mindx.runtime.fixed_plan import UNBOUNDED, action_of
 from mindx.runtime.loop import LoopParts, ReActLoop
 from mindx.runtime.policy_engine import AllowAll
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
@@ -39,17 +36,6 @@ from mindx.trace.run_folder import RunFolder, RunStore
 
 # How long an interrupted run may take to bring its changes home; the user waits.
 CANCELLED_GRACE_S = 20.0
-# A plan has an end, its programs have the policy's deadlines and the session has its own: the loop adds none.
-UNBOUNDED = RunConfig(
-    max_steps=sys.maxsize,
-    step_timeout_s=math.inf,
-    total_timeout_s=math.inf,
-    action_timeout_s=math.inf,
-    batch_timeout_s=math.inf,
-    heartbeat_s=0.0,
-    interactive=False,
-)
-
 StepListener = Callable[[Action, "Observation | None"], None]
 
 

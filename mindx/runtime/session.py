@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from mindx.core.command import WORKSPACE, Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExecResult
@@ -18,16 +20,20 @@ from mindx.policy.approval import Approver
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import LoadedPolicy, load_policy
 from mindx.policy.model import Policy
-from mindx.runtime.asking import Asking
 from mindx.runtime.consent import approved_action_id
-from mindx.runtime.recorded import RecordedSandbox
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.sandbox.base import Entry, OutputListener, Sandbox
 from mindx.sandbox.driver import Driver
-from mindx.trace.recorder import Recorder
 from mindx.workspace.baseline import Baseline
 from mindx.workspace.changes import Change, compare
 from mindx.workspace.copy_in import CopyIn, copy_in, plan_copy
+
+if TYPE_CHECKING:
+    from mindx.runtime.session_plan import PlanResult
+
+if TYPE_CHECKING:
+    from mindx.runtime.asking import Asking
+    from mindx.trace.recorder import Recorder
 
 _NO_ENV: Mapping[str, str] = {}
 
@@ -61,7 +67,7 @@ class Session:
         loaded = policy if isinstance(policy, LoadedPolicy) else load_policy(policy)
         self.policy = loaded if image is None else with_image(loaded, image)
         self.engine = PolicyEngine(self.policy.policy, autonomous=autonomous)
-        self.asking = None if approver is None else Asking(self.engine, approver, recorder)
+        self.asking = None if approver is None else _asking(self.engine, approver, recorder)
         self.baseline = Baseline()
         self._workspace = None if workspace is None else Path(workspace)
         self._recorder = recorder
@@ -71,6 +77,8 @@ class Session:
         self.accepted_gaps: tuple[str, ...] = ()  # the controls that the engine lacks and the policy does without
         self.on_output: OutputListener | None = None  # hears what every recorded command prints; set it before `open`
         self.limit_reached = ""  # the policy's limit that ended this session's work, if one did
+        self._plan_states: dict[str, Any] = {}  # what the tools of the last plan remember
+        self._plan_turn = asyncio.Lock()
         self._commands_left = self.policy.policy.limits.commands
         limits = self.policy.policy.limits
         self._timeout_s = limits.command_timeout_s
@@ -148,6 +156,21 @@ class Session:
         """Return what is at a path; a link is a link. Raises DeniedError, FileError."""
         return await self.sandbox.stat(Stat(workspace_path(path)))
 
+    async def run_plan(
+        self, plan: str | bytes | Sequence[Mapping[str, Any]], *, keep_going: bool = False, pinned: bool = False
+    ) -> PlanResult:
+        """Run a plan (its text, or its list of actions) in this session's container; a failed plan is a value.
+
+        It is vetted whole first: a plan that may not run does nothing. It starts clean: current directory, virtual
+        environment and variables are not those of a plan before it, unless it is `pinned`. Raises SandboxError.
+        """
+        from mindx.runtime.session_plan import run_plan  # the loop is not loaded for a session without plans
+
+        async with self._plan_turn:
+            if not pinned:
+                self._plan_states.clear()
+            return await run_plan(self, plan_bytes(plan), self._plan_states, keep_going=keep_going)
+
     async def changes(self) -> tuple[Change, ...]:
         """Return the differences from what was copied in, by digest."""
         entries = await self.sandbox.manifest(self.policy.policy.limits.workspace_inodes)
@@ -169,7 +192,7 @@ class Session:
             sandbox = self._open_sandbox(self.policy, tell)
             inner = Driver(sandbox, self._judge, decide, tells_files=self._tells_files)
             recorder = self._recorder
-            self._sandbox = inner if recorder is None else RecordedSandbox(inner, recorder, self.on_output)
+            self._sandbox = inner if recorder is None else _recorded(inner, recorder, self.on_output)
             await self._sandbox.start()
             if self._sandbox.attestation is not None:
                 self.accepted_gaps = self._sandbox.attestation.gaps
@@ -225,6 +248,31 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def plan_bytes(plan: str | bytes | Sequence[Mapping[str, Any]]) -> bytes:
+    """Return a plan's text. Raises InputError for actions that JSON cannot hold."""
+    if isinstance(plan, bytes):
+        return plan
+    try:
+        return (plan if isinstance(plan, str) else json.dumps(list(plan), allow_nan=False)).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError("plan_invalid", f"the plan cannot be written as JSON: {error}") from None
+
+
+# What a session without an approver or a recorder does without is not imported for it.
+
+
+def _asking(engine: PolicyEngine, approver: Approver, recorder: Recorder | None) -> Asking:
+    from mindx.runtime.asking import Asking
+
+    return Asking(engine, approver, recorder)
+
+
+def _recorded(inner: Sandbox, recorder: Recorder, on_output: OutputListener | None) -> Sandbox:
+    from mindx.runtime.recorded import RecordedSandbox
+
+    return RecordedSandbox(inner, recorder, on_output)
 
 
 def workspace_path(path: str) -> str:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mindx.core.receipt import ExecResult
 from mindx.errors import SandboxError
@@ -18,6 +18,9 @@ from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
 from mindx.sandbox.base import Entry, OutputListener
 from mindx.workspace.changes import Change
+
+if TYPE_CHECKING:
+    from mindx.runtime.session_plan import PlanResult
 
 T = TypeVar("T")
 
@@ -95,6 +98,12 @@ class SyncSession:
         return self._wait(
             self._session.run(argv, cwd=cwd, env=env, stdin=stdin, timeout_s=timeout_s, on_output=on_output)
         )
+
+    def run_plan(
+        self, plan: str | bytes | Sequence[Mapping[str, Any]], *, keep_going: bool = False, pinned: bool = False
+    ) -> PlanResult:
+        """Run a plan in this session's container, as Session.run_plan."""
+        return self._wait(self._session.run_plan(plan, keep_going=keep_going, pinned=pinned))
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes. Raises DeniedError, FileError."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from mindx.core.fault import Fault
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import ParsedPlan, parse_plan
@@ -24,11 +27,19 @@ def tools_for(limits: Limits, *, operator: bool = False, no_grant: str = "") -> 
 
 
 def vet_source(
-    source: bytes, engine: PolicyEngine, tools: ToolRegistry, *, may_ask: bool
+    source: bytes,
+    engine: PolicyEngine,
+    tools: ToolRegistry,
+    *,
+    may_ask: bool,
+    states: Mapping[str, Any] | None = None,
 ) -> tuple[ParsedPlan, VettedPlan]:
-    """Read a plan and judge all of it; `may_ask` True when somebody can answer. Never raises for what it holds."""
+    """Read a plan and judge all of it; `may_ask` True when somebody can answer. Never raises for what it holds.
+
+    `states` is what the tools remember from before, None for a clean start.
+    """
     parsed = parse_plan(source)
-    return parsed, vet(parsed, tools, engine.judge, engine.autonomous, may_ask)
+    return parsed, vet(parsed, tools, engine.judge, engine.autonomous, may_ask, states)
 
 
 def refusal_of(vetted: VettedPlan) -> Outcome | None:

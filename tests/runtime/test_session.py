@@ -243,7 +243,7 @@ def test_the_public_names_are_these():
         "LocalTaskLedgerStore", "LocalTaskMemoryStore", "LongTermMemory", "LongTermMemoryTool", "LoopParts",
         "MCPConnectionError", "MCPServerConfig", "MCPTool", "MCPToolCallError", "MCPToolSet", "MemoryReadTool",
         "MemoryTool", "MindxError", "ModelActionExecutor", "ModelCapabilityRequest", "ModelRequest", "Observation",
-        "ObservationBatch", "OpenAIProvider", "OpenAIProviderParam", "Outcome", "PlanRun", "PolicyEngine",
+        "ObservationBatch", "OpenAIProvider", "OpenAIProviderParam", "Outcome", "PlanResult", "PlanRun", "PolicyEngine",
         "Provenance", "ProviderCapabilities", "ProviderError", "ProviderReasoner", "ProviderResponse",
         "ProviderRouter", "ProviderStreamChunk", "ProviderToolCallDelta", "ReActLoop", "Reasoner", "Receipt",
         "RecordingProvider", "ReplayProvider", "Role", "RunConfig", "RunOutcome", "RunResult", "RunStore",
