@@ -12,7 +12,6 @@ from typing import Any
 from mindx.core.action import ActionTraits
 from mindx.core.agent_context import AgentContext
 from mindx.core.command import Exec
-from mindx.core.plan import did_you_mean
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExecResult, ExitCause
 from mindx.errors import DeniedError
@@ -77,9 +76,8 @@ class ContainerTool(WorkspaceTool):
             return next(iter(self._calls.values())), rest
         name = str(rest.pop("command", ""))
         if name not in self._calls:
-            near = did_you_mean(name, list(self._calls))
-            known = near or f"it has {', '.join(self._calls)}"
-            raise ToolError(f"{self.tool_id} has no command {quoted(name)}; {known}", "tool_arguments_invalid")
+            known = ", ".join(self._calls)
+            raise ToolError(f"{self.tool_id} has no command {quoted(name)}; it has {known}", "tool_arguments_invalid")
         return self._calls[name], rest
 
 
