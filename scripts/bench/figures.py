@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from scripts.bench.samples import Samples
 
-Unit = Literal["times", "MiB"]
+Unit = Literal["times", "MiB", "ms"]
 Standing = Literal["aim", "gate", "below gate", "unknown"]
 
 
@@ -16,7 +16,7 @@ Standing = Literal["aim", "gate", "below gate", "unknown"]
 class Figure:
     """One promise. `value` is `over` divided by `under` (both names of samples), at the percentile `percent`.
 
-    With unit MiB the value is `over` minus `under` (or `over` alone when `under` is "").
+    With unit MiB or ms the value is `over` minus `under` (or `over` alone when `under` is "").
     `at_least` turns the comparison round: the value must not be smaller than the gate. `aim` None: no aim is set.
     """
 
@@ -37,6 +37,8 @@ class Figure:
         under = samples.percentile(self.under, self.percent) if self.under else 0.0
         if self.unit == "MiB":
             return over - under
+        if self.unit == "ms":
+            return (over - under) * 1000
         return over / under if under > 0 else math.nan
 
     def standing(self, value: float) -> Standing:
@@ -57,6 +59,16 @@ FIGURES: tuple[Figure, ...] = (
     Figure("command_exec", "exec", "SDK exec_run / warm `true`", "sdk_exec", "exec_session_true", 40.0, at_least=True),
     Figure("start", "start", "start to first answer / SDK create + start", "session_start", "sdk_start", 1.5, 1.15),
     Figure("stop", "start", "session stop / `rm -f`", "session_stop", "sdk_remove", 1.3),
+    Figure(
+        "hardening",
+        "hardening",
+        "start, hardened and attested / neither",
+        "hardened_start",
+        "bare_start",
+        30.0,
+        unit="ms",
+    ),
+    Figure("workload", "workload", "compile, pytest, pip: hardened / bare", "hardened_workload", "bare_workload", 1.05),
     Figure("write_1k", "small", "put_archive / write, 1 KiB", "sdk_put_1k", "session_write_1k", 80.0, at_least=True),
     Figure("read_1k", "small", "get_archive / read, 1 KiB", "sdk_get_1k", "session_read_1k", 80.0, at_least=True),
     Figure("write_64m", "large", "write / put_archive, 64 MiB", "session_write_64m", "sdk_put_64m", 1.5),

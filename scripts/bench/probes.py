@@ -29,6 +29,7 @@ from scripts.bench.baselines import (
     pinned,
     run_native,
 )
+from scripts.bench.hardening_probe import probe_hardening, probe_workload
 from scripts.bench.memory import measure_memory
 from scripts.bench.samples import Samples, interleave, repeat
 
@@ -336,6 +337,8 @@ PROBES: dict[str, Callable[[Bench], Awaitable[None]]] = {
     "command": probe_command,
     "exec": probe_exec,
     "start": probe_start,
+    "hardening": probe_hardening,
+    "workload": probe_workload,
     "small": probe_small,
     "large": probe_large,
     "stdout": probe_stdout,

@@ -44,7 +44,7 @@ def table(outcomes: list[Outcome], samples: Samples) -> str:
 def _row(outcome: Outcome, samples: Samples) -> tuple[str, ...]:
     figure = outcome.figure
     sign = ">=" if figure.at_least else "<="
-    unit = "x" if figure.unit == "times" else " MiB"
+    unit = "x" if figure.unit == "times" else f" {figure.unit}"
 
     def pair(percent: float) -> str:
         names = [name for name in (figure.over, figure.under) if name]
@@ -65,7 +65,7 @@ def _row(outcome: Outcome, samples: Samples) -> tuple[str, ...]:
 def _amount(value: float, unit: str) -> str:
     if not math.isfinite(value):
         return "?"
-    return f"{value * 1000:.2f} ms" if unit == "times" else f"{value:.1f} MiB"
+    return f"{value:.1f} MiB" if unit == "MiB" else f"{value * 1000:.2f} ms"
 
 
 def _summary(samples: Samples, name: str) -> dict[str, Any]:

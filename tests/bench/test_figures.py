@@ -59,6 +59,8 @@ def test_a_ratio_is_of_the_same_percentile() -> None:
 def test_memory_is_a_difference_or_alone() -> None:
     samples = samples_of(held=[40.0], bare=[30.0])
     assert MEMORY.value(samples) == 10.0
+    took = Figure("took", "g", "", "held", "bare", gate=1.0, unit="ms")
+    assert took.value(samples_of(held=[0.25], bare=[0.125])) == 125.0
     alone = Figure("alone", "g", "", "held", "", gate=1.0, unit="MiB")
     assert alone.value(samples) == 40.0
 

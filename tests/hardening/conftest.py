@@ -10,15 +10,15 @@ import docker
 import pytest
 
 from mindx.errors import SandboxError
-from mindx.sandbox import container, image_definition
+from mindx.sandbox import container
 from mindx.sandbox.attest import Attestation
-from mindx.sandbox.base_image import ensure_base
 from mindx.sandbox.container import ContainerSettings
 from mindx.sandbox.docker import DockerSandbox
-from mindx.sandbox.image import DerivedImage, ensure_derived
+from mindx.sandbox.image import DerivedImage
 from mindx.sandbox.image_records import BaseImage
 
-IMAGES = Path(__file__).parent / "images"
+from .toolchain import toolchain
+
 Sabotage = Callable[[dict[str, Any]], None]
 
 
@@ -30,21 +30,7 @@ def ready(derived_image: DerivedImage) -> None:
 @pytest.fixture(scope="session")
 def toolchain_image(engine: docker.DockerClient, base_image: BaseImage, session_state: Path) -> DerivedImage:
     """The derived image of the toolchain, built when this machine has none of its present definition."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(image_definition, "data_path", lambda kind, name="": IMAGES / name)
-        base = ensure_base(engine, "toolchain")
-    return ensure_derived(engine, base.image_id)
-
-
-class ToolchainSandbox(DockerSandbox):
-    """A sandbox of another image than the policy's."""
-
-    def __init__(self, image: DerivedImage, settings: ContainerSettings | None = None) -> None:
-        super().__init__(settings)
-        self._image = image
-
-    def _derived_image(self, client: docker.DockerClient) -> DerivedImage:
-        return self._image
+    return toolchain(engine)
 
 
 @pytest.fixture

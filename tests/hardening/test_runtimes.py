@@ -20,8 +20,9 @@ from mindx.sandbox import runtimes
 from mindx.sandbox.container import ContainerSettings
 from mindx.sandbox.image import DerivedImage
 
-from .conftest import ToolchainSandbox, start_refused
+from .conftest import start_refused
 from .second_engine import LACKS, bring, second_engine
+from .toolchain import ToolchainSandbox
 
 needs_second = pytest.mark.skipif(bool(LACKS), reason=LACKS or "there is one")
 SCRIPTS = {

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import json
 import platform
 import re
 import time
-import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 
 import docker
@@ -20,14 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindx.core.command import Exec
-from mindx.policy.model import Limits
 from mindx.sandbox import seccomp
-from mindx.sandbox.base import PutItem
 from mindx.sandbox.container import ContainerSettings
 from mindx.sandbox.docker import DockerSandbox
 from mindx.sandbox.image import DerivedImage
 
-from .conftest import ToolchainSandbox
+from .toolchain import LIMITS, RUN_WORKLOAD, ToolchainSandbox, workload
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -117,39 +112,15 @@ def test_the_calls_of_the_probe_end_as_the_table_says(derived_image: DerivedImag
     assert found == table
 
 
-def sample_wheel() -> bytes:
-    """Return a wheel of one module, so that pip has something to install without a network."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("sample.py", "answer = 42\n")
-        archive.writestr("sample-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: sample\nVersion: 1.0\n")
-        archive.writestr(
-            "sample-1.0.dist-info/WHEEL",
-            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        )
-        archive.writestr("sample-1.0.dist-info/RECORD", "sample.py,,\nsample-1.0.dist-info/METADATA,,\n")
-    return buffer.getvalue()
-
-
-def workload() -> Iterable[PutItem]:
-    files = {path.name: path.read_bytes() for path in sorted((HERE / "workload").iterdir()) if path.is_file()}
-    files["sample-1.0-py3-none-any.whl"] = sample_wheel()
-    for name, content in files.items():
-        yield PutItem(name, "file", 0o644, len(content), lambda content=content: [content])  # type: ignore[misc]
-
-
 async def run_workload(sandbox: DockerSandbox) -> float:
     async with sandbox:
         await sandbox.put(workload())
         began = time.perf_counter()
-        result = await sandbox.execute(Exec(("bash", "run.sh"), timeout_s=90, env={"NO_COLOR": "1"}))
+        result = await sandbox.execute(RUN_WORKLOAD)
         took = time.perf_counter() - began
         assert result.ok, (result.exit_cause, result.stdout_text[-3000:], result.stderr_text[-3000:])
         assert result.stdout_text.splitlines()[-1] == "done"
         return took
-
-
-LIMITS = Limits(memory_bytes=2 << 30, workspace_bytes=512 << 20, tmp_bytes=128 << 20)
 
 
 @pytest.mark.timeout(900)  # on a fresh machine its image is built first
