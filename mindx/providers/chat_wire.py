@@ -21,6 +21,7 @@ from mindx.providers.wire import (
     MAX_TOOL_CALLS,
     GrowingCalls,
     GrowingText,
+    follows_strictly,
     function_of,
     malformed,
     mapping,
@@ -41,7 +42,8 @@ def chat_params(request: ModelRequest, model: str) -> dict[str, Any]:
         params["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
         params["tool_choice"] = _tool_choice(request.tool_choice)
     if request.response_schema is not None:
-        schema = {"name": "answer", "schema": dict(request.response_schema), "strict": True}
+        strict = follows_strictly(request.response_schema)
+        schema = {"name": "answer", "schema": dict(request.response_schema), "strict": strict}
         params["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.max_output_tokens is not None:
         params["max_tokens"] = request.max_output_tokens

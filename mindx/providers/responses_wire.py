@@ -24,6 +24,7 @@ from mindx.providers.wire import (
     MAX_TOOL_CALLS,
     GrowingCalls,
     GrowingText,
+    follows_strictly,
     function_of,
     malformed,
     mapping,
@@ -45,7 +46,13 @@ def responses_params(request: ModelRequest, model: str) -> dict[str, Any]:
         params["tools"] = [{"type": "function", "strict": False, **function_of(tool)} for tool in request.tools]
         params["tool_choice"] = _tool_choice(request.tool_choice)
     if request.response_schema is not None:
-        schema = {"type": "json_schema", "name": "answer", "schema": dict(request.response_schema), "strict": True}
+        strict = follows_strictly(request.response_schema)
+        schema = {
+            "type": "json_schema",
+            "name": "answer",
+            "schema": dict(request.response_schema),
+            "strict": strict,
+        }
         params["text"] = {"format": schema}
     if request.max_output_tokens is not None:
         params["max_output_tokens"] = request.max_output_tokens

@@ -28,6 +28,24 @@ def function_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "description": str(flat.get("description", "")), "parameters": dict(parameters)}
 
 
+def follows_strictly(schema: Any) -> bool:
+    """Return whether endpoints can hold an answer to a schema: every object in it is closed and needs all its members.
+
+    They refuse other schemas as strict; sent as a mere wish those still help.
+    """
+    if isinstance(schema, list):
+        return all(follows_strictly(item) for item in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object":
+        properties = schema.get("properties")
+        if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False:
+            return False
+        if set(properties) != set(schema.get("required", ())):
+            return False
+    return all(follows_strictly(item) for item in schema.values())
+
+
 def malformed(what: str) -> Exception:
     """Return the error for an answer that is not of the promised form."""
     return provider_error("provider_malformed_answer", what)

@@ -25,7 +25,7 @@ from mindx.tools.param_faults import param_faults
 from mindx.tools.simple_coder_definition import coder_definition
 from mindx.tools.simple_coder_lower import CoderSettings, lower_call, unknown_command
 from mindx.tools.simple_coder_state import CoderState, relative
-from mindx.tools.simple_coder_steps import FILE_TROUBLE, Outcome, Step, error, take
+from mindx.tools.simple_coder_steps import FILE_TROUBLE, RESULT_FIELDS, Outcome, Step, error, take
 
 LOG = logging.getLogger("tool.SimpleCoder")
 TOOL_ID = "simple_coder"
@@ -61,6 +61,10 @@ class SimpleCoder(CommandTool[args.Call, CoderState]):
     def initial_state(self, autonomous: bool = False) -> CoderState:
         """Return a clean state: the workspace, no virtual environment, no variables."""
         return CoderState(autonomous=autonomous)
+
+    def result_fields(self, arguments: Mapping[str, Any]) -> frozenset[str] | None:
+        """Return the names in the result of a command, None for one that is not known."""
+        return RESULT_FIELDS.get(str(arguments.get("command")))
 
     def validate(self, params: Mapping[str, Any]) -> args.Call:
         """Return the call for flat params, such as `{"command": "ls", "path": "src"}`. Raises CallError."""

@@ -36,6 +36,16 @@ FILE_TROUBLE = {
     errno.E2BIG: "the directory has too many names to list",
     errno.EINVAL: "that is no regular file",
 }
+# What the result of a command holds when it succeeds, besides status and message.
+RESULT_FIELDS = {
+    **dict.fromkeys(("cd", "write", "mkdir", "rm", "env_set", "env_unset", "toggle_autonomous_mode"), frozenset[str]()),
+    **dict.fromkeys(("create_venv", "activate_venv", "deactivate_venv"), frozenset[str]()),
+    **dict.fromkeys(("ls", "env_list"), frozenset({"items"})),
+    **dict.fromkeys(("read", "help"), frozenset({"content"})),
+    "search": frozenset({"items", "truncated"}),
+    "run": frozenset({"return_code", "exit_cause", "stdout", "stderr", "truncated"}),
+    "start": frozenset({"job"}),
+}
 _NOTHING_RAN = (ExitCause.NOT_FOUND, ExitCause.NOT_EXECUTABLE, ExitCause.POLICY, ExitCause.ENGINE)
 
 

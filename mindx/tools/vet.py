@@ -88,8 +88,9 @@ def vet(
 ) -> VettedPlan:
     """Walk all actions with the state that each would leave, and judge every Command.
 
-    `states` is what tools remember from before, by name; those that are not there begin anew. `judge` is the policy's; `autonomous` is the operator's grant. `may_ask` True: somebody can answer what the policy
-    asks about, so that it is no fault. A step at fault leaves the state as it was.
+    `judge` is the policy's; `autonomous` is the operator's grant. `may_ask` True: somebody can answer what the policy
+    asks about, so that it is no fault. `states` is what tools remember from before, by name; those that are not there
+    begin anew. A step at fault leaves the state as it was.
     """
     walk = _Walk(parsed, registry, judge, autonomous, may_ask)
     walk.states.update(states or {})

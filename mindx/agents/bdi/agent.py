@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,12 +26,15 @@ from mindx.agents.bdi.recovering import Recovering
 from mindx.agents.bdi.recovery import Recovery
 from mindx.agents.bdi.reporting import Reporting
 from mindx.agents.bdi.result import BDIResult
-from mindx.agents.bdi.run import run_agent
+from mindx.agents.bdi.run import result_of, run_agent
 from mindx.agents.bdi.status import BDIPhase, BDIStateMachine, BDIStatus
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.core.agent_context import AgentContext
+from mindx.core.agent_result import AgentResult
+from mindx.core.approval import ApprovalRequest, ApprovalResult
 from mindx.core.decision import AgentDecision
+from mindx.core.protocols import HumanApprovalHandler
 from mindx.errors import InputError
 from mindx.providers.base import BaseProvider
 from mindx.providers.router import ProviderRouter
@@ -82,7 +86,7 @@ class BDIAgent:
         self.namespace = f"bdi.{domain}"
         self.budget = budget or Budget()
         self._constitution = constitution
-        self._now, self._new_id = now, new_id
+        self._now, self._clock, self._new_id = now, clock, new_id
         self._machine = BDIStateMachine()
         self._memory = AgentMemory(state_path)
         self._memory.head.agent_id = self._memory.head.agent_id or self.agent_id
@@ -199,6 +203,30 @@ class BDIAgent:
         See `mindx.agents.bdi.run.run_agent` for the options: policy, workspace, box, approvals, events, limits.
         """
         return await run_agent(self, self._mind, **options)
+
+    def take(self, result: AgentResult) -> BDIResult:
+        """Return what a run of the loop came to, for who runs it by other means than `run`."""
+        return result_of(self, self._mind, result)
+
+    def timed(self, handler: HumanApprovalHandler) -> HumanApprovalHandler:
+        """Return an approval handler whose waiting for a person counts for no budget."""
+
+        async def ask(request: ApprovalRequest) -> bool | ApprovalResult:
+            began = self._clock()
+            try:
+                answer = handler(request)
+                return await answer if inspect.isawaitable(answer) else answer
+            finally:
+                self._mind.wait_for_person(self._clock() - began)
+
+        return ask
+
+    def renew_budget(self) -> None:
+        """Begin to count anew, as when a person lets an agent go on whose budget is spent."""
+        spent = self._memory.head.spent
+        spent.cycles = spent.tokens = spent.commands = 0
+        spent.seconds = 0.0
+        self._memory.save()
 
     async def close(self) -> None:
         """Let go of the model and the state file; may be called twice."""

@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mindx.core.plan import EXECUTE_TOOL
+
 
 class StepStatus(str, Enum):
     """How a step stands."""
@@ -38,6 +40,13 @@ class PlanStep(BaseModel):
     result: dict[str, Any] | None = None
     message: str = ""
     attempts: int = 0
+
+    @property
+    def label(self) -> str:
+        """Which action it is, in a few words."""
+        if self.type != EXECUTE_TOOL:
+            return self.type
+        return f"{self.params.get('tool_id')} {self.params.get('command', '')}".strip()[:100]
 
 
 class Intention(BaseModel):

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
+from mindx.agents.agent_work import NO_ANSWER
+from mindx.agents.bdi.acting import Acting, checks
 from mindx.agents.bdi.acts import ASK_USER, DECOMPOSE_GOAL
 from mindx.agents.bdi.budget import Budget, BudgetReachedError
-from mindx.agents.bdi.checking import VERIFY_CRITERION
-from mindx.agents.bdi.failure import Diagnosis, FailureType, diagnose
+from mindx.agents.bdi.closing import Closing
+from mindx.agents.bdi.failure import MAX_REASON, Diagnosis, FailureType, diagnose
+from mindx.agents.bdi.flight import Awaited, Flight, RunNotes
 from mindx.agents.bdi.goals import Desires, Goal, GoalStatus
 from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus
 from mindx.agents.bdi.memory import AgentMemory
 from mindx.agents.bdi.model_desk import ModelDesk
-from mindx.agents.bdi.plan_check import resolver
 from mindx.agents.bdi.planner import Planner, PlanningError
 from mindx.agents.bdi.prompts import shown, situation
 from mindx.agents.bdi.recovering import Recovering
-from mindx.agents.bdi.references import filled
 from mindx.agents.bdi.reporting import Reporting
 from mindx.agents.bdi.result import GoalFailedError
 from mindx.agents.bdi.resuming import resume
 from mindx.agents.bdi.status import BDIPhase, BDIStateMachine, BDIStatus
 from mindx.agents.beliefs import BeliefSystem
-from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
 from mindx.core.decision import AgentDecision, CompletionClaim
 from mindx.core.observation import Observation, Status
@@ -34,7 +32,7 @@ from mindx.core.plan import EXECUTE_TOOL
 from mindx.errors import InputError, MindxError
 from mindx.runtime.loop import NOBODY
 from mindx.tools.base import BaseTool
-from mindx.tools.registry import ToolRegistry, plan_arguments
+from mindx.tools.registry import ToolRegistry
 
 LOG = logging.getLogger("bdi_agent")
 MAX_LOGGED = 400  # characters of params and results in the log
@@ -63,29 +61,6 @@ class MindParts:
     carry_over: bool = False
 
 
-@dataclass(slots=True)
-class _Flight:
-    """What was asked for and whose result comes next. `index` is of the step, `action_ids` are of criteria."""
-
-    kind: str  # step, question, doubt, criteria, claim
-    goal: Goal
-    plan: Intention | None = None
-    index: int = -1
-    began: float = 0.0
-
-
-@dataclass(slots=True)
-class RunNotes:
-    """What one run did: its plans, the results by action_id, and the evidence for criteria."""
-
-    plan_ids: list[str] = field(default_factory=list)
-    results: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    evidence: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    usage: dict[str, int] = field(default_factory=dict)
-    cycles: int = 0
-    answer: str = ""
-
-
 class BDIMind:
     """Decides; `notes` tells of the latest run. It has no `tools` of its own to show: it asks its model by itself."""
 
@@ -96,17 +71,23 @@ class BDIMind:
         self._memory = parts.memory
         self._machine = parts.machine
         self._desires = parts.desires
+        self._closing = Closing(parts.memory, parts.desires, parts.recovering)
+        self._acting = Acting(
+            parts.tools,
+            parts.acts,
+            parts.beliefs,
+            parts.namespace,
+            carry_over=parts.carry_over,
+            spend=self._spend_command,
+        )
         self._spent = parts.memory.head.spent
         self.last_box: object = None
         self.last_opened = 0
         self._context: AgentContext | None = None
         self._run_id = ""
-        self._flight: _Flight | None = None
-        self._questions: dict[str, str] = {}
+        self._flight: Flight | None = None
         self._began = 0.0
         self._base_s = 0.0
-        self._active = ""
-        self._states: dict[str, dict[str, Any]] = {}
 
     @property
     def goal_in_flight(self) -> Goal | None:
@@ -135,12 +116,13 @@ class BDIMind:
         except BudgetReachedError as reached:
             self.end(BDIStatus.TIMED_OUT, reached.message)
             raise
-        except asyncio.CancelledError:
-            self.end(BDIStatus.CANCELLED, "it was cancelled")
-            raise
         except MindxError as error:
             self.end(BDIStatus.FAILED_UNRECOVERABLE, error.message)
             raise
+
+    def wait_for_person(self, seconds: float) -> None:
+        """Leave time that a person took out of what the run costs."""
+        self._began += seconds
 
     def end(self, status: BDIStatus, message: str) -> None:
         """Note how a run ended. After an end nothing changes until the next run."""
@@ -156,7 +138,8 @@ class BDIMind:
     async def _begin(self, context: AgentContext) -> None:
         self._run_id, self._context = context.run_id, context
         self.notes = RunNotes()
-        self._flight, self._active, self._states = None, "", {}
+        self._flight = None
+        self._acting.begin()
         self._began, self._base_s = self.parts.clock(), self._spent.seconds
         self._machine.phase = BDIPhase.PERCEIVE
         self._machine.move(BDIStatus.RUNNING)
@@ -166,7 +149,7 @@ class BDIMind:
         self._memory.save()
         for goal, plan, index in unknown:
             reason = "mindx ended while it was being done; whether it was done is not known"
-            found = Diagnosis(failure_type=FailureType.OUTCOME_UNKNOWN, reason=reason, action=_label(plan.steps[index]))
+            found = Diagnosis(failure_type=FailureType.OUTCOME_UNKNOWN, reason=reason, action=plan.steps[index].label)
             await self._failed(goal, plan, index, found, context)
 
     async def _turn(self, context: AgentContext) -> AgentDecision:
@@ -184,7 +167,7 @@ class BDIMind:
             if decision is not None:
                 self._machine.enter(BDIPhase.EXECUTE)
                 self._machine.move(BDIStatus.EXECUTING_ACTION)
-                if self._flight is not None and self._flight.kind in ("question", "doubt"):
+                if self._flight is not None and self._flight.waits_for_user:
                     self._machine.move(BDIStatus.WAITING_FOR_USER)
                 return decision
             self._machine.enter(BDIPhase.PERCEIVE)
@@ -204,19 +187,19 @@ class BDIMind:
             self._machine.move(BDIStatus.RUNNING)
         if flight is None:
             return
-        if flight.kind in ("question", "doubt"):
-            self._began += self.parts.clock() - flight.began  # people's time costs nothing
+        if flight.waits_for_user:
+            self.wait_for_person(self.parts.clock() - flight.began)
             await self._heard(flight, context)
-        elif flight.kind == "criteria":
+        elif flight.awaited is Awaited.CRITERIA:
             await self._judged(flight, context)
-        elif flight.kind == "claim":
+        elif flight.awaited is Awaited.CLAIM:
             await self._doubted(flight, context)
         elif flight.plan is not None:
             observation = context.observations[0] if context.observations else None
             await self._on_action_completed(observation is not None and observation.ok, observation, flight, context)
 
     async def _on_action_completed(
-        self, success: bool, result: Observation | None, flight: _Flight, context: AgentContext
+        self, success: bool, result: Observation | None, flight: Flight, context: AgentContext
     ) -> None:
         """Take in the result of a step: the plan goes on, or the failure is dealt with."""
         plan, goal = flight.plan, flight.goal
@@ -230,7 +213,10 @@ class BDIMind:
         self.notes.results[result.action_id] = given
         if not success:
             LOG.warning("Action '%s' FAILED. Result: %s", step.type, shown(given or result.message, MAX_LOGGED))
-            found = diagnose(result, step.type, _label(step))
+            found = diagnose(result, step.type, step.label)
+            if context.feedback:  # the policy refused it, and a person was asked how to go on
+                said = f"{found.reason}; the user said: {' '.join(context.feedback)}"
+                found = found.model_copy(update={"reason": said[:MAX_REASON]})
             await self._failed(goal, plan, flight.index, found, context)
             return
         LOG.info("Action '%s' SUCCEEDED. Result: %s", step.type, shown(given, MAX_LOGGED))
@@ -245,16 +231,16 @@ class BDIMind:
         self._memory.save_step(plan, flight.index)
 
     def _believe(self, step: PlanStep, result: Observation) -> None:
-        value = {"action": _label(step), "status": result.status.value, "message": result.message[:500]}
+        value = {"action": step.label, "status": result.status.value, "message": result.message[:500]}
         self.parts.beliefs.add(
             "last_action", value, namespace=self.parts.namespace, ttl_s=LAST_ACTION_TTL_S, confidence=1.0
         )
 
-    async def _heard(self, flight: _Flight, context: AgentContext) -> None:
+    async def _heard(self, flight: Flight, context: AgentContext) -> None:
         """Take in the answer to a question: a step's own, or one that a recovery put."""
         answer = context.feedback[-1] if context.feedback else ""
-        answered = bool(answer.strip()) and answer != NOBODY
-        if flight.kind == "doubt":
+        answered = bool(answer.strip()) and answer not in (NOBODY, NO_ANSWER)
+        if flight.awaited is Awaited.DOUBT:
             tries = self._memory.tries(flight.goal)
             tries.trouble += f"\nThe user was asked how to go on and said: {answer if answered else 'nothing'}"
             self._memory.save()
@@ -269,7 +255,7 @@ class BDIMind:
         found = Diagnosis(failure_type=FailureType.NO_ANSWER, reason="nobody answered the question", action=ASK_USER)
         await self._failed(flight.goal, flight.plan, flight.index, found, context)
 
-    async def _judged(self, flight: _Flight, context: AgentContext) -> None:
+    async def _judged(self, flight: Flight, context: AgentContext) -> None:
         """Take in what the check of the criteria found."""
         goal, plan = flight.goal, flight.plan
         assert plan is not None
@@ -283,13 +269,13 @@ class BDIMind:
                 LOG.warning("Criterion %d of '%s' does not hold: %s", number + 1, goal.goal_id, shown(reason, 400))
                 unmet.append(reason)
         if len(context.observations) == len(goal.criteria) and not unmet:
-            self._achieved(goal, plan)
+            self._closing.achieved(goal, plan)
             return
         reason = "the plan is done, but this does not hold: " + "; ".join(unmet or ["the criteria were not checked"])
         found = Diagnosis(failure_type=FailureType.CRITERIA_UNMET, reason=reason[:4000], action="criteria")
         await self._failed(goal, plan, -1, found, context)
 
-    async def _doubted(self, flight: _Flight, context: AgentContext) -> None:
+    async def _doubted(self, flight: Flight, context: AgentContext) -> None:
         """The runtime did not take the claim that all is done."""
         reason = "; ".join(context.feedback) or "the completion was not accepted"
         flight.goal.status = GoalStatus.ACTIVE
@@ -311,7 +297,7 @@ class BDIMind:
             reason = f"{lost[0].goal_id} ({shown(lost[0].text, 100)}), which it depends on, failed: {lost[0].reason}"
             found = Diagnosis(failure_type=FailureType.SUBGOAL_FAILED, reason=reason[:2000], action=DECOMPOSE_GOAL)
             if all(item.parent_id != goal.goal_id for item in lost):
-                self._give_up(goal, GoalStatus.FAILED_EXECUTION, reason)
+                self._closing.give_up(goal, GoalStatus.FAILED_EXECUTION, reason)
                 continue
             goal.depends_on = [needed for needed in goal.depends_on if self._desires.get(needed).status.done]
             await self._failed(goal, self._memory.plan_of(goal), -1, found, context)
@@ -323,9 +309,9 @@ class BDIMind:
 
     async def _pursue(self, goal: Goal, context: AgentContext) -> AgentDecision | None:
         """Return the next decision for a goal; None when deliberation has to look again."""
-        question = self._questions.pop(goal.goal_id, "")
+        question = self._closing.questions.pop(goal.goal_id, "")
         if question:
-            self._flight = _Flight("doubt", goal, began=self.parts.clock())
+            self._flight = Flight(Awaited.DOUBT, goal, began=self.parts.clock())
             return AgentDecision.ask(question)
         plan = self._memory.plan_of(goal)
         if plan is None or plan.status in (PlanStatus.FAILED, PlanStatus.COMPLETED):
@@ -354,13 +340,13 @@ class BDIMind:
                 context,
                 failed=tries.failed_plans,
                 may_ask=_somebody_approves(context),
-                states=context.tool_states if self.parts.carry_over else {},
+                states=context.tool_states if self._acting.carry_over else {},
                 before_attempt=self._before_model,
             )
         except PlanningError as error:
             self._machine.move(BDIStatus.RUNNING)
             LOG.error("Planning failed: %s", shown(error.message, MAX_LOGGED))
-            self._give_up(goal, GoalStatus.FAILED_PLANNING, error.message)
+            self._closing.give_up(goal, GoalStatus.FAILED_PLANNING, error.message)
             return None
         self._machine.move(BDIStatus.RUNNING)
         LOG.info("Set new intention (Plan ID: %s) with %d actions", plan.plan_id, len(plan.steps))
@@ -383,97 +369,40 @@ class BDIMind:
         step = plan.step
         if step is None:
             return self._verify(goal, plan)
-        self._enter(plan, context)
-        resolve = resolver(lambda number: plan.steps[number - 1].result, self.parts.beliefs, self.parts.namespace)
+        self._acting.enter(plan, context)
         try:
-            params: dict[str, Any] = filled(step.params, resolve)
+            params = self._acting.params(plan, step)
         except InputError as error:
-            found = Diagnosis(failure_type=FailureType.INVALID_PARAMETERS, reason=error.message, action=_label(step))
+            found = Diagnosis(failure_type=FailureType.INVALID_PARAMETERS, reason=error.message, action=step.label)
             await self._failed(goal, plan, plan.index, found, context)
             return None
         LOG.info("Executing action '%s' with params: %s", step.type, shown(params, MAX_LOGGED))
-        self._flight = _Flight("step", goal, plan, plan.index, self.parts.clock())
         if step.type == ASK_USER:
-            self._flight.kind = "question"
+            self._flight = Flight(Awaited.QUESTION, goal, plan, plan.index, self.parts.clock())
             return AgentDecision.ask(str(params["question"]))
-        request = self._request(plan.action_id, step.type, params)
+        request = self._acting.request(plan.action_id, step, params)
         step.status = StepStatus.STARTED
         self._memory.save_step(plan, plan.index)
+        self._flight = Flight(Awaited.STEP, goal, plan, plan.index)
         return AgentDecision.act(request)
 
-    def _request(self, action_id: str, kind: str, params: dict[str, Any]) -> ActionRequest:
-        if kind != EXECUTE_TOOL:
-            tool = self.parts.acts[kind]
-            if tool.tool_id != kind:  # a meta-action
-                self._spend_command()
-            return ActionRequest(action_id, tool.tool_id, params)
-        self._spend_command()
-        name = str(params.pop("tool_id"))
-        found = self.parts.tools.find(name)
-        return ActionRequest(action_id, name, params if found is None else plan_arguments(found, params))
+    def _verify(self, goal: Goal, plan: Intention) -> AgentDecision | None:
+        """Return the check of the goal's criteria, None when it has none: then the end of the plan is the proof."""
+        if not goal.criteria:
+            self._closing.achieved(goal, plan)
+            return None
+        LOG.info("Plan %s is done; checking %d criteria", plan.plan_id, len(goal.criteria))
+        self._flight = Flight(Awaited.CRITERIA, goal, plan)
+        return AgentDecision.verify(*checks(goal, self.notes.cycles))
 
     def _spend_command(self) -> None:
         self._budget("commands")
         self._spent.commands += 1
 
-    def _enter(self, plan: Intention, context: AgentContext) -> None:
-        """Give each plan the tools' clean state, and one that goes on after others its own again."""
-        if self.parts.carry_over or self._active == plan.plan_id:
-            return
-        names = [tool.tool_id for tool in self.parts.tools.command_tools]
-        if self._active:
-            kept = {name: context.tool_states[name] for name in names if name in context.tool_states}
-            self._states[self._active] = kept
-        for name in names:
-            context.tool_states.pop(name, None)
-        context.tool_states.update(self._states.get(plan.plan_id, {}))
-        self._active = plan.plan_id
-
-    # ----------------------------------------------------------------- outcomes
-
-    def _verify(self, goal: Goal, plan: Intention) -> AgentDecision | None:
-        """Return the check of the goal's criteria, None when it has none: then the end of the plan is the proof."""
-        if not goal.criteria:
-            self._achieved(goal, plan)
-            return None
-        count = len(goal.plan_ids)
-        LOG.info("Plan %s is done; checking %d criteria", plan.plan_id, len(goal.criteria))
-        actions = [
-            ActionRequest(
-                f"check_{goal.goal_id}_{count}_{self.notes.cycles}_{number}",
-                VERIFY_CRITERION,
-                {"criterion": item.model_dump(mode="json", exclude_none=True)},
-            )
-            for number, item in enumerate(goal.criteria, 1)
-        ]
-        self._flight = _Flight("criteria", goal, plan)
-        return AgentDecision.verify(*actions)
-
-    def _achieved(self, goal: Goal, plan: Intention) -> None:
-        plan.status, goal.status, goal.reason = PlanStatus.COMPLETED, GoalStatus.COMPLETED_SUCCESS, ""
-        LOG.info("Plan %s completed.", plan.plan_id)
-        LOG.info("Goal '%s' achieved successfully.", goal.goal_id)
-        self.parts.recovering.achieved(goal)
-        self._memory.save(goals=(goal,), plan=plan)
-
     async def _failed(
         self, goal: Goal, plan: Intention | None, index: int, found: Diagnosis, context: AgentContext
     ) -> None:
-        """Deal with a failure: try again, plan anew, ask, or give the goal up."""
-        way = await self.parts.recovering.recover(goal, plan, index, found, can_ask=context.config.interactive)
-        if way.question:
-            self._questions[goal.goal_id] = way.question
-        if way.gives_up:
-            self._give_up(goal, GoalStatus.FAILED_EXECUTION, way.reason)
-
-    def _give_up(self, goal: Goal, status: GoalStatus, reason: str) -> None:
-        """Give a goal up, and with it the goals that were parts of it."""
-        goal.status, goal.reason = status, reason[:4000]
-        LOG.error("Goal '%s' failed: %s", goal.goal_id, shown(reason, MAX_LOGGED))
-        below = [part for part in self._desires.below(goal.goal_id) if part.open]
-        for part in below:
-            part.status, part.reason = GoalStatus.CANCELLED, f"{goal.goal_id} was given up"
-        self._memory.save(goals=(goal, *below))
+        await self._closing.failed(goal, plan, index, found, can_ask=context.config.interactive)
 
     async def _finish(self, context: AgentContext) -> AgentDecision:
         """Return the completion, when no goal is open. Raises GoalFailedError when the one that counts failed."""
@@ -486,9 +415,9 @@ class BDIMind:
             status = BDIStatus.FAILED_PLANNING if planning else BDIStatus.FAILED_ACTION
             self.end(status, goal.reason)
             raise GoalFailedError(status, goal.goal_id, goal.reason)
-        self.notes.answer = await self.parts.reporting.answer(goal, self._memory, self._before_model)
+        self.notes.answer = await self.parts.reporting.answer(goal, self._before_model)
         self.end(BDIStatus.GOAL_ACHIEVED, self.notes.answer)
-        self._flight = _Flight("claim", goal)
+        self._flight = Flight(Awaited.CLAIM, goal)
         cited = {
             name: ids for name, ids in self.notes.evidence.items() if all(item in context.evidence for item in ids)
         }
@@ -498,10 +427,3 @@ class BDIMind:
 def _somebody_approves(context: AgentContext) -> bool:
     policy = context.policy
     return context.config.allow_dangerous and (policy is None or policy.allow_dangerous)
-
-
-def _label(step: PlanStep) -> str:
-    """Return which action a step is, in a few words."""
-    if step.type != EXECUTE_TOOL:
-        return step.type
-    return f"{step.params.get('tool_id')} {step.params.get('command', '')}".strip()[:100]

@@ -18,7 +18,8 @@ from mindx.tools.registry import ToolRegistry
 
 MAX_BELIEFS = 40
 MAX_SHOWN = 1500  # characters of one result
-MAX_RESULTS = 40
+MAX_RESULTS = 30
+MAX_PAST = 60_000
 
 PLANNER = """You plan for an agent that works step by step. Answer with JSON alone:
 {{"plan": [{{"type": "...", "params": {{...}}}}, ...]}}
@@ -95,7 +96,10 @@ def situation(
         rows = [f"{item.key} = {shown(item.value, 300)} ({item.confidence:g}, {item.source.value})" for item in beliefs]
         parts.append("What is believed:\n" + data("\n".join(rows)))
     if past:
-        parts.append("What was done for it so far:\n" + data("\n".join(row for item in past for row in steps_of(item))))
+        parts.append(
+            "What was done for it so far:\n"
+            + data(shown("\n".join(row for item in past for row in steps_of(item)), MAX_PAST))
+        )
     if trouble:
         parts.append("What went wrong last:\n" + data(trouble))
     if hint:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from mindx.agents.bdi.goals import Goal
 from mindx.agents.bdi.memory import AgentMemory
 from mindx.agents.bdi.model_desk import ModelDesk
-from mindx.agents.bdi.prompts import JUDGE, REPORTER, SPLITTER, data, shown, steps_of
+from mindx.agents.bdi.prompts import JUDGE, MAX_PAST, REPORTER, SPLITTER, data, shown, steps_of
 from mindx.core.message import ChatMessage
 from mindx.errors import InputError, ProviderError
 
@@ -24,7 +24,7 @@ class Reporting:
         self._memory = memory
         self._reports = reports
 
-    async def answer(self, goal: Goal, memory: AgentMemory, before: Callable[[], None]) -> str:
+    async def answer(self, goal: Goal, before: Callable[[], None]) -> str:
         """Return the final answer to a goal that was achieved; where no model can say it, a plain one."""
         plain = f"The goal was achieved: {shown(goal.text, 500)}"
         if not self._reports:
@@ -59,4 +59,4 @@ class Reporting:
 
     def _material(self) -> str:
         plans = list(self._memory.plans.values())[-5:]
-        return "\n".join(row for plan in plans for row in steps_of(plan)) or "nothing yet"
+        return shown("\n".join(row for plan in plans for row in steps_of(plan)), MAX_PAST) or "nothing yet"

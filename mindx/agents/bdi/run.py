@@ -51,12 +51,12 @@ async def run_agent(
     `approval_handler` what needs a person's yes is refused. `config` None takes limits that fit the agent's budget.
     When the caller is cancelled the run is too.
     """
-    limits = config or limits_for(agent, asks=approval_handler is not None)
+    asks = approval_handler is not None
+    limits = config or limits_for(agent, asks=asks)
     environment = SessionEnvironment(workspace_root=workspace)
     own = box is None
     used = box or LazySandbox(lambda: Session(policy, workspace))
     mind.same_container = box is not None and mind.last_box is box and used.opened == mind.last_opened
-    asks = approval_handler is not None
     allowed = session_policy or SessionPolicy(allow_dangerous=asks)
     name = run_id or new_id("run")
     text = agent.goal.text if agent.goal is not None else "pursue the goals"
@@ -73,7 +73,10 @@ async def run_agent(
         operator_engine=used.engine,
     )
     runtime = AgentRuntime(
-        agent, ToolExecutor(agent.registry), approval_handler=approval_handler, event_handler=event_handler
+        agent,
+        ToolExecutor(agent.registry),
+        approval_handler=None if approval_handler is None else agent.timed(approval_handler),
+        event_handler=event_handler,
     )
     async with runtime:
         try:
