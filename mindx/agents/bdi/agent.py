@@ -17,7 +17,8 @@ from mindx.agents.bdi.checking import VerifyCriterion
 from mindx.agents.bdi.criteria import CriterionLike, criteria_of
 from mindx.agents.bdi.goals import PRIMARY_PRIORITY, Desires, Goal, GoalStatus
 from mindx.agents.bdi.memory import AgentMemory
-from mindx.agents.bdi.mind import BDIMind, MindParts
+from mindx.agents.bdi.mind import BDIMind
+from mindx.agents.bdi.mind_parts import MindParts
 from mindx.agents.bdi.model_desk import ModelDesk
 from mindx.agents.bdi.plan_check import PlanChecker
 from mindx.agents.bdi.planner import Planner
@@ -118,14 +119,12 @@ class BDIAgent:
                 planner,
                 recovering,
                 reporting,
-                desk,
                 tools,
                 acts,
                 beliefs,
                 self.namespace,
                 self.budget,
                 clock,
-                sleep,
                 self._before_model,
                 carry_over,
             )

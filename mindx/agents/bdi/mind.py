@@ -3,62 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from mindx.agents.agent_work import NO_ANSWER
 from mindx.agents.bdi.acting import Acting, checks
 from mindx.agents.bdi.acts import ASK_USER, DECOMPOSE_GOAL
-from mindx.agents.bdi.budget import Budget, BudgetReachedError
+from mindx.agents.bdi.budget import BudgetReachedError
 from mindx.agents.bdi.closing import Closing
 from mindx.agents.bdi.failure import MAX_REASON, Diagnosis, FailureType, diagnose
 from mindx.agents.bdi.flight import Awaited, Flight, RunNotes
-from mindx.agents.bdi.goals import Desires, Goal, GoalStatus
+from mindx.agents.bdi.goals import Goal, GoalStatus
 from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus
-from mindx.agents.bdi.memory import AgentMemory
-from mindx.agents.bdi.model_desk import ModelDesk
-from mindx.agents.bdi.planner import Planner, PlanningError
+from mindx.agents.bdi.mind_parts import MindParts
+from mindx.agents.bdi.planner import PlanningError
 from mindx.agents.bdi.prompts import shown, situation
-from mindx.agents.bdi.recovering import Recovering
-from mindx.agents.bdi.reporting import Reporting
 from mindx.agents.bdi.result import GoalFailedError
 from mindx.agents.bdi.resuming import resume
-from mindx.agents.bdi.status import BDIPhase, BDIStateMachine, BDIStatus
-from mindx.agents.beliefs import BeliefSystem
+from mindx.agents.bdi.status import BDIPhase, BDIStatus
 from mindx.core.agent_context import AgentContext
 from mindx.core.decision import AgentDecision, CompletionClaim
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import EXECUTE_TOOL
 from mindx.errors import InputError, MindxError
 from mindx.runtime.loop import NOBODY
-from mindx.tools.base import BaseTool
-from mindx.tools.registry import ToolRegistry
 
 LOG = logging.getLogger("bdi_agent")
 MAX_LOGGED = 400  # characters of params and results in the log
 LAST_ACTION_TTL_S = 86_400.0
-
-
-@dataclass(slots=True)
-class MindParts:
-    """What a mind is made of."""
-
-    memory: AgentMemory
-    desires: Desires
-    machine: BDIStateMachine
-    planner: Planner
-    recovering: Recovering
-    reporting: Reporting
-    desk: ModelDesk
-    tools: ToolRegistry
-    acts: Mapping[str, BaseTool]
-    beliefs: BeliefSystem
-    namespace: str
-    budget: Budget
-    clock: Callable[[], float]
-    sleep: Callable[[float], Awaitable[None]]
-    before_model: Callable[[], None]
-    carry_over: bool = False
 
 
 class BDIMind:
