@@ -16,12 +16,13 @@ from pydantic import ValidationError
 
 from mindx.agents.improvement.models import (
     MAX_CONTEXT_CHARS,
+    MAX_CYCLES,
     SELF,
     ImplementationStatus,
     ImprovementRequest,
     ImprovementResult,
 )
-from mindx.core.folders import state_dir
+from mindx.core.folders import mind_dir
 from mindx.core.strict_json import read_json
 from mindx.errors import InputError, MindxError
 from mindx.providers.base import BaseProvider
@@ -68,12 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> ImprovementResult:
     """Return the answer for parsed arguments; whatever goes wrong is one."""
     try:
+        if options.rollback is not None:
+            return _rolled_back(options)
         request = request_of(options)
     except (InputError, OSError) as error:
         return _refused(str(error))
     except ValidationError as error:
         return _refused(faults(error))
-    folder = options.work_dir or state_dir() / "mind" / "improvement" / request.interaction_id
+    folder = options.work_dir or mind_dir() / "improvement" / request.interaction_id
     try:
         return asyncio.run(_improve(request, folder))
     except MindxError as error:
@@ -92,6 +95,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--cycles", type=int, default=1, help="how many attempts (default 1)")
     made.add_argument("--self-test-timeout", type=float, default=180.0, help="seconds for the tests (default 180)")
     made.add_argument("--critique-threshold", type=float, default=0.6, help="the least score, 0 to 1 (default 0.6)")
+    made.add_argument(
+        "--rollback", type=int, nargs="?", const=1, help="`self` only: take back the last N that are applied"
+    )
     made.add_argument("--self-test-mode", action="store_true", help=argparse.SUPPRESS)
     made.add_argument("--output-json", action="store_true", help="accepted; the answer is always one line of JSON")
     made.add_argument("--result-file", type=Path, help="where the answer goes as well")
@@ -153,6 +159,19 @@ async def _improve(request: ImprovementRequest, folder: Path) -> ImprovementResu
 
     async with provider_of(request) as provider:
         return await SelfImprovementAgent(provider, request, folder).improve()
+
+
+def _rolled_back(options: argparse.Namespace) -> ImprovementResult:
+    """Take back the last N improvements of `self`; the person at this command line is who decides it."""
+    from mindx.agents.improvement.history import roll_back_self
+
+    if options.target_file != SELF:
+        raise InputError(
+            "rollback_self_only", "--rollback is for `self`; `mindx coordinator rollback` is for the others"
+        )
+    if not 1 <= options.rollback <= MAX_CYCLES:
+        raise InputError("rollback_count", f"--rollback takes 1 to {MAX_CYCLES}")
+    return roll_back_self(options.work_dir or mind_dir() / "improvement", options.rollback)
 
 
 def _refused(message: str) -> ImprovementResult:
