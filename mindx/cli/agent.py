@@ -26,11 +26,11 @@ from mindx.cli.approve_action import answer_at_terminal, ask_at_terminal
 from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
-from mindx.cli.render import print_json
+from mindx.cli.prose import print_json
 from mindx.cli.store import run_store
 from mindx.cli.verbosity import verbosity_options
 from mindx.core.agent_result import AgentResult
-from mindx.core.run import SCHEMA_VERSION, render_json
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.settings import effective_policy
 
 EPILOG = """\b

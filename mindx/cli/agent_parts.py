@@ -13,7 +13,8 @@ import click
 from mindx.agents.agent_work import AgentWork
 from mindx.cli.errors import INTERRUPTED
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.render import change_lines, styled
+from mindx.cli.prose import styled
+from mindx.cli.render import change_lines
 from mindx.cli.verbosity import remark, verbose
 from mindx.core.agent_error import ErrorCode
 from mindx.core.agent_event import AgentEvent, AgentEventType

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from mindx.cli.escape import escape_line
-from mindx.cli.render import colours, styled
+from mindx.cli.prose import colours, styled
 from mindx.core.command import Exec
 from mindx.policy.approval import Approval, ApprovalRequest, Approver, answers_from
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.render import note
+from mindx.cli.prose import note
 from mindx.core.approval import ApprovalRequest, ApprovalResult, ApprovalScope
 
 ReadAnswer = Callable[[str], Awaitable["str | None"]]

@@ -12,10 +12,10 @@ import click
 from mindx.cli.changes_review import Review, at_terminal, show_patch
 from mindx.cli.changes_show import change_document, print_patch, print_stat
 from mindx.cli.escape import escape_line
-from mindx.cli.render import note, print_json, styled
+from mindx.cli.prose import note, print_json, styled
 from mindx.cli.store import run_store
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import plain_text
-from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 from mindx.trace.run_folder import RunFolder as RunRecord
 from mindx.workspace.apply import ApplyReport, Skipped, apply, choose, perform, undo

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from mindx.cli.changes_show import patch_line, remarks, shown_name
-from mindx.cli.render import styled
+from mindx.cli.prose import styled
 from mindx.errors import Phase
 from mindx.workspace.apply import Skipped, folders_of, steps_of
 from mindx.workspace.changes import Change, executable

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.render import styled
+from mindx.cli.prose import styled
 from mindx.workspace.changes import Change, executable
 from mindx.workspace.copy_in import format_bytes
 from mindx.workspace.diff import FileDiff

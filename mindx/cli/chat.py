@@ -31,7 +31,7 @@ from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.escape import escape
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import policy_option, workspace_option
-from mindx.cli.render import note
+from mindx.cli.prose import note
 from mindx.cli.store import run_store
 from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.agent_event import AgentEvent, AgentEventType

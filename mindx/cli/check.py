@@ -11,9 +11,11 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.options import autonomous_option, json_option, policy_option, read_plan
-from mindx.cli.render import action_label, fault_lines, print_json, styled
+from mindx.cli.prose import print_json, styled
+from mindx.cli.render import action_label, fault_lines
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.plan import MAX_ACTIONS, Action, ParsedPlan
-from mindx.core.run import SCHEMA_VERSION, Outcome, render_json
+from mindx.core.run import Outcome
 from mindx.core.strict_json import read_json
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import LoadedPolicy

@@ -10,9 +10,9 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.options import image_option, json_option, policy_option
-from mindx.cli.render import note, print_json
+from mindx.cli.prose import note, print_json
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import STATE_VARIABLE, state_dir
-from mindx.core.run import SCHEMA_VERSION, render_json
 
 
 @click.group(

@@ -9,9 +9,9 @@ import click
 import pathspec
 
 from mindx.cli.escape import escape_line
-from mindx.cli.render import note, print_json
+from mindx.cli.prose import note, print_json
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import plain_text
-from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.policy.model import Policy
 from mindx.workspace.copy_in import format_bytes, plan_copy
 from mindx.workspace.select import Omitted

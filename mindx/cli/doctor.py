@@ -9,8 +9,8 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option, policy_option
-from mindx.cli.render import print_json, styled
-from mindx.core.run import SCHEMA_VERSION, render_json
+from mindx.cli.prose import print_json, styled
+from mindx.core.document import SCHEMA_VERSION, render_json
 
 _COLOURS = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "red"}
 

@@ -26,12 +26,12 @@ from mindx.cli.options import (
     policy_option,
     workspace_option,
 )
-from mindx.cli.render import note, print_json
+from mindx.cli.prose import note, print_json
 from mindx.cli.verbosity import StartLine, remark, verbose, verbosity_options
 from mindx.core.command import Exec
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import encode_output, plain_text
 from mindx.core.receipt import ExecResult, ExitCause
-from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import DeniedError, FileError, InputError
 from mindx.policy.approval import NOBODY
 from mindx.policy.load import LoadedPolicy

@@ -8,8 +8,8 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option
-from mindx.cli.render import print_json
-from mindx.core.run import SCHEMA_VERSION, render_json
+from mindx.cli.prose import print_json
+from mindx.core.document import SCHEMA_VERSION, render_json
 
 
 @click.command(name="gc", epilog="\b\nExamples:\n  mindx gc --dry-run\n  mindx gc")

@@ -12,9 +12,9 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option
-from mindx.cli.render import print_json
+from mindx.cli.prose import print_json
 from mindx.cli.verbosity import progress, remark, verbosity_options
-from mindx.core.run import SCHEMA_VERSION, render_json
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 from mindx.settings import effective_policy
 

@@ -12,7 +12,7 @@ import click
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.options import autonomous_option, json_option, policy_option
 from mindx.cli.policy_runs import replay_runs, suggest_rules
-from mindx.cli.render import print_json, styled
+from mindx.cli.prose import print_json, styled
 from mindx.core.command import Exec
 from mindx.core.verdict import Verdict
 from mindx.policy.engine import Explanation, PolicyEngine

@@ -10,7 +10,7 @@ import click
 
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.options import autonomous_option, json_option, policy_option
-from mindx.cli.render import note, print_json
+from mindx.cli.prose import note, print_json
 from mindx.cli.store import run_store
 from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.plan import parse_plan

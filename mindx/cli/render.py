@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import click
 
 from mindx.cli.errors import tell
 from mindx.cli.escape import escape, escape_line
+from mindx.cli.prose import colours, styled
+from mindx.cli.prose import note as note
+from mindx.cli.prose import print_json as print_json
 from mindx.core.fault import Fault
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import Action
@@ -30,31 +31,6 @@ _COLOURS = {
 }
 _OUTCOME_COLOURS = {Outcome.COMPLETED: "green", Outcome.PARTIAL: "yellow", Outcome.CANCELLED: "yellow"}
 _SIGNS = {"added": "+", "modified": "~", "deleted": "-"}
-
-
-def colours(stream: Any) -> bool:
-    """Return True when the stream is a terminal that wants colours (NO_COLOR is not set)."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    try:
-        return bool(stream.isatty())
-    except (AttributeError, ValueError):
-        return False
-
-
-def styled(text: str, colour: str | None, stream: Any, *, bold: bool = False) -> str:
-    """Return the text in a colour when the stream takes colours."""
-    return click.style(text, fg=colour, bold=bold or None) if colours(stream) else text
-
-
-def note(text: str) -> None:
-    """Print one line of prose on stderr."""
-    tell(escape(text))
-
-
-def print_json(text: str) -> None:
-    """Print a document on stdout, and nothing else."""
-    click.echo(text, nl=False)
 
 
 class StepPrinter:

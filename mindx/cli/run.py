@@ -18,7 +18,8 @@ from mindx.cli.options import (
     read_plan,
     workspace_option,
 )
-from mindx.cli.render import StepPrinter, fault_lines, note, print_json, print_summary
+from mindx.cli.prose import note, print_json
+from mindx.cli.render import StepPrinter, fault_lines, print_summary
 from mindx.cli.store import run_store
 from mindx.cli.verbosity import StartLine, quiet, remark, verbose, verbosity_options
 from mindx.core.observation import Observation

@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.render import action_label, note, print_json
+from mindx.cli.prose import note, print_json
+from mindx.cli.render import action_label
 from mindx.cli.runs_output import prune_runs, show_output
 from mindx.cli.store import run_store
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.plan import Action, parse_plan
-from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 from mindx.trace.read import read
 from mindx.trace.run_folder import RunFolder

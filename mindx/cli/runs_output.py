@@ -17,10 +17,10 @@ import click
 
 from mindx.cli.escape import escape_line, in_ci
 from mindx.cli.options import json_option
-from mindx.cli.render import note, print_json
+from mindx.cli.prose import note, print_json
 from mindx.cli.store import run_store
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import OutputEncoding, decode_output
-from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.errors import InputError, StateError
 from mindx.trace.read import read
 from mindx.trace.run_folder import RunFolder

@@ -6,8 +6,8 @@ import difflib
 
 import click
 
-from mindx.cli.render import print_json
-from mindx.core.run import render_json
+from mindx.cli.prose import print_json
+from mindx.core.document import render_json
 from mindx.errors import InputError
 
 

@@ -17,13 +17,14 @@ from mindx.cli.errors import INTERRUPTED, say, write_report
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import approve_option, autonomous_option, policy_option, workspace_option
-from mindx.cli.render import note, print_json
+from mindx.cli.prose import note, print_json
 from mindx.cli.store import run_store
+from mindx.core.document import render_json
 from mindx.core.folders import state_dir
 from mindx.core.observation import Observation, Status
 from mindx.core.output import plain_value
 from mindx.core.plan import Action
-from mindx.core.run import RunResult, render_json
+from mindx.core.run import RunResult
 from mindx.runtime.shell_run import ShellRun
 from mindx.settings import effective_policy
 from mindx.tools.simple_coder_state import CoderState, relative

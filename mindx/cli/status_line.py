@@ -11,7 +11,7 @@ from types import TracebackType
 import click
 
 from mindx.cli.escape import escape_line
-from mindx.cli.render import colours, note
+from mindx.cli.prose import colours, note
 
 TICK_S = 0.5
 SHOWN_AFTER_S = 1.0

@@ -27,14 +27,14 @@ from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
-from mindx.cli.render import print_json
+from mindx.cli.prose import print_json
 from mindx.cli.store import run_store
 from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.agent_event import AgentEvent
 from mindx.core.agent_result import AgentResult
 from mindx.core.agent_session import SessionEvent
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import state_dir
-from mindx.core.run import SCHEMA_VERSION, render_json
 from mindx.runtime.run_ids import new_id
 from mindx.runtime.tasks.coordinator import TaskCoordinator
 from mindx.runtime.tasks.ledger import LocalTaskLedgerStore, TaskLedger

@@ -7,9 +7,9 @@ import dataclasses
 import click
 
 from mindx.cli.escape import escape_line
-from mindx.cli.render import print_json
+from mindx.cli.prose import print_json
 from mindx.cli.store import run_store
-from mindx.core.run import SCHEMA_VERSION, render_json
+from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 from mindx.trace.read import Verification, read, verify
 from mindx.trace.run_folder import RunFolder

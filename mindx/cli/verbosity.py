@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from mindx.cli.render import note
+from mindx.cli.prose import note
 
 F = TypeVar("F", bound=Callable[..., Any])
 Progress = Callable[[str], None]

@@ -12,7 +12,7 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
-from mindx.cli.render import styled
+from mindx.cli.prose import styled
 from mindx.cli.store import run_store
 from mindx.trace.follow import follow
 from mindx.trace.run_folder import RunFolder

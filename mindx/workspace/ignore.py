@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pathspec import GitIgnoreSpec, RegexPattern
-
 MAX_IGNORE_BYTES = 1024 * 1024
 _DIRECTORY_MARK = "ps_d"  # pathspec's name for the slash behind a directory that a pattern names
 
@@ -39,6 +37,8 @@ class _Pattern(NamedTuple):
 
 
 def _compile(lines: Iterable[str]) -> tuple[_Pattern, ...]:
+    from pathspec import GitIgnoreSpec, RegexPattern  # only here: it takes time that a session without a folder saves
+
     compiled: list[_Pattern] = []
     for line in lines:
         # pathspec takes `a/**/` for `a/`; to git it is all directories in `a`.

@@ -1,0 +1,39 @@
+"""Words for people and documents for machines: prose on stderr, one document on stdout, colours where they are wanted.
+
+It costs no import to speak of; what shows runs and steps is in render.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from mindx.cli.errors import tell
+from mindx.cli.escape import escape
+
+
+def colours(stream: Any) -> bool:
+    """Return True when the stream is a terminal that wants colours (NO_COLOR is not set)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
+
+
+def styled(text: str, colour: str | None, stream: Any, *, bold: bool = False) -> str:
+    """Return the text in a colour when the stream takes colours."""
+    return click.style(text, fg=colour, bold=bold or None) if colours(stream) else text
+
+
+def note(text: str) -> None:
+    """Print one line of prose on stderr."""
+    tell(escape(text))
+
+
+def print_json(text: str) -> None:
+    """Print a document on stdout, and nothing else."""
+    click.echo(text, nl=False)
