@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,12 +13,17 @@ from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.coordinator.config import CoordinatorConfig
 from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.improvement.models import (
+    CycleResult,
     ImplementationStatus,
     ImprovementData,
     ImprovementRequest,
     ImprovementResult,
     ImprovementStatus,
 )
+from mindx.runtime.session import Session
+from mindx.sandbox.fake import FakeSandbox
+from mindx.workspace.pull import collect
+from mindx.workspace.store import RunFolder
 from tests.mind.improvement_support import SPEC
 
 TOOL = {"tool_spec": SPEC}
@@ -36,10 +42,12 @@ class Clock:
 class Improver:
     """An improvement agent that answers what it is told, and knows how often it was called and how many at once.
 
-    `gate` holds its answers until it is set; `asked` is set when it is called.
+    `gate` holds its answers until it is set; `asked` is set when it is called. An answer is "good" (always so, when no
+    more are left), or why it failed. What it changes of a project it keeps in `work_dir`, as the real one does.
     """
 
-    def __init__(self, *answers: str) -> None:
+    def __init__(self, *answers: str, work_dir: Path | None = None, content: str = "# better\n") -> None:
+        self.work_dir, self.content = work_dir, content
         self.answers = list(answers)
         self.requests: list[ImprovementRequest] = []
         self.asked, self.gate = asyncio.Event(), asyncio.Event()
@@ -54,16 +62,40 @@ class Improver:
         try:
             await self.gate.wait()
             answer = self.answers.pop(0) if self.answers else "good"
-            return made(request) if answer == "good" else failed(request, answer)
+            if answer != "good":
+                return failed(request, answer)
+            if request.workspace is None:
+                return made(request)
+            assert self.work_dir is not None
+            return made(request, await candidate(request, self.work_dir, self.content))
         finally:
             self.running -= 1
 
 
-def made(request: ImprovementRequest) -> ImprovementResult:
+async def candidate(request: ImprovementRequest, work_dir: Path, content: str) -> CycleResult:
+    """Change the target in a copy of the project, keep the Changes, and return the candidate."""
+    async with Session(workspace=request.workspace, open_sandbox=lambda policy, progress: FakeSandbox({})) as session:
+        await session.write(request.target_file, content)
+        home = RunFolder(work_dir / request.interaction_id / "changes")
+        home.path.mkdir(mode=0o700, parents=True)
+        await collect(session.sandbox, session.baseline, home, 1_000_000, session.protects, 1000)
+    return CycleResult(
+        cycle=1,
+        target_path=request.target_file,
+        implementation_status=ImplementationStatus.SUCCESS_EVALUATED,
+        new_content=content,
+        sha256=hashlib.sha256(content.encode()).hexdigest(),
+    )
+
+
+def made(request: ImprovementRequest, *candidates: CycleResult) -> ImprovementResult:
     """Return the answer of an agent that did what it was asked."""
-    status = ImplementationStatus.SUCCESS_EVALUATED
     data = ImprovementData(
-        operation_type=request.operation, target_path=request.target_file, final_status=status, message="it is done"
+        operation_type=request.operation,
+        target_path=request.target_file,
+        final_status=ImplementationStatus.SUCCESS_EVALUATED,
+        message="it is done",
+        cycle_results=candidates,
     )
     return ImprovementResult(status=ImprovementStatus.SUCCESS, message="it is done", data=data)
 

@@ -192,12 +192,12 @@ class ImprovementDesk:
         forbidden = not ruling.allowed and not ruling.needs_person
         if critical and not approved and not forbidden:
             if item is None:
-                self._keep(asked, request)
+                self._keep(asked, request, WaitsFor.WORK)
             raise NeedsApproval(f"a person must approve work on {quoted(request.target_file)}: it is critical")
         self._constitution.require(Layer.COORDINATOR, Act.CHANGE_CODE, request.target_file, approved=approved)
         return critical
 
-    def _keep(self, asked: Interaction, request: ImprovementRequest) -> BacklogItem:
+    def _keep(self, asked: Interaction, request: ImprovementRequest, waits_for: WaitsFor) -> BacklogItem:
         """Put a request on the backlog, where a person finds it. Raises InputError (improvement_known)."""
         priority = asked.metadata.get("priority", asked.metadata.get("original_priority", 5))
         item, added = self._backlog.add(
@@ -205,8 +205,8 @@ class ImprovementDesk:
             asked.content or "improve it",
             priority=priority,
             source=asked.agent_id or asked.user_id or "",
-            critical=True,
-            waits_for=WaitsFor.WORK,
+            critical=waits_for is WaitsFor.WORK,
+            waits_for=waits_for,
             interaction_id=asked.interaction_id,
         )
         if not added:
@@ -243,11 +243,11 @@ class ImprovementDesk:
         result: ImprovementResult,
         item: BacklogItem | None,
         critical: bool,
-    ) -> dict[str, Any] | None:
-        """Have a finished change applied and return the report; None when there is nothing to apply."""
+    ) -> dict[str, Any]:
+        """Have a finished change applied and return the report. Raises NeedsApproval, ImprovementFailedError."""
         candidate = result.data.candidate
         if candidate is None:
-            return None
+            raise ImprovementFailedError("the improvement agent says that it is done, and has nothing to show", None)
         expected = SELF_FILE if request.target_file == SELF else request.target_file
         if candidate.target_path != expected:
             raise ImprovementFailedError("the improvement agent changed another file than it was asked to", None)
@@ -286,7 +286,7 @@ class ImprovementDesk:
     def _ask_about_change(
         self, asked: Interaction, request: ImprovementRequest, item: BacklogItem | None, digest: str
     ) -> None:
-        item = item or self._keep(asked, request)
+        item = item or self._keep(asked, request, WaitsFor.CHANGE)
         changes: dict[str, Any] = {"status": BacklogStatus.PENDING_APPROVAL, "waits_for": WaitsFor.CHANGE}
         changes |= {"change_sha256": digest, "change_approved_at": None, "change_approved_by": None}
         self._backlog.change(item.item_id, frozenset({item.status}), **changes)

@@ -58,4 +58,4 @@ def _facts(folder: Path, path: str) -> ModuleFacts:
     classes = tuple(node.name for node in public if isinstance(node, ast.ClassDef))[:MAX_NAMES]
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     functions = tuple(node.name for node in public if isinstance(node, kinds))[:MAX_NAMES]
-    return ModuleFacts(path, data.count(b"\n") + 1, classes, functions)
+    return ModuleFacts(path, len(data.splitlines()), classes, functions)
