@@ -15,7 +15,7 @@ def open_client(param: OpenAIProviderParam, max_answer_bytes: int = MAX_ANSWER_B
     try:
         import openai
 
-        from mindx.providers.capped_stream import CappedStream
+        from mindx.core.capped_stream import CappedStream
     except ImportError:
         missing = True
     else:
@@ -27,7 +27,10 @@ def open_client(param: OpenAIProviderParam, max_answer_bytes: int = MAX_ANSWER_B
         # A few compressed kilobytes can hold gigabytes; none was asked for.
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise provider_error("provider_malformed_answer", "a compressed answer")
-        response.stream = CappedStream(response.stream, max_answer_bytes)
+        response.stream = CappedStream(response.stream, max_answer_bytes, too_large)
+
+    def too_large() -> Exception:
+        return provider_error("provider_answer_too_large", f"more than {max_answer_bytes:,} bytes")
 
     client = openai.AsyncOpenAI(
         api_key=param.api_key.get_secret_value(),

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from typing_extensions import Self
 
+from mindx.core.endpoint import endpoint_url
 from mindx.core.quote import quoted
 from mindx.providers.base import ProviderCapabilities
 from mindx.providers.failures import provider_error
@@ -65,7 +64,7 @@ class OpenAIProviderParam(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _check_base_url(cls, url: str) -> str:
-        return checked_base_url(url)
+        return endpoint_url(url, "the base URL")
 
     @field_validator("models", mode="before")
     @classmethod
@@ -107,38 +106,6 @@ class OpenAIProviderParam(BaseModel):
             first = error.errors(include_input=False, include_url=False)[0]
             problem = f"MINDX_{str(first['loc'][0]).upper()}: {first['msg'].removeprefix('Value error, ')}"
         raise provider_error("provider_settings_invalid", problem)
-
-
-def checked_base_url(url: str) -> str:
-    """Return the URL without its last slash. Raises ValueError when a key must not be sent to it.
-
-    Plain http is for this machine and private networks, where many endpoints live; elsewhere it would show the key.
-    """
-    text = url.strip().rstrip("/")
-    try:
-        parts = urlsplit(text)
-        port_is_there = parts.port
-    except ValueError:
-        raise ValueError("the base URL cannot be read") from None
-    host = parts.hostname or ""
-    if parts.scheme not in ("http", "https") or not host or port_is_there == 0:
-        raise ValueError("the base URL is no http(s) URL")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("the base URL must not carry a user name or password")
-    if parts.query or parts.fragment or "?" in text or "#" in text:
-        raise ValueError("the base URL ends with its path: no `?`, no `#`")
-    if any(character.isspace() or not character.isprintable() for character in text):
-        raise ValueError("the base URL has characters that no URL has")
-    if parts.scheme == "http" and not _is_near(host):
-        raise ValueError(f"plain http to {quoted(host)} would show the API key on the way: use https")
-    return text
-
-
-def _is_near(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return "." not in host or host.endswith((".localhost", ".local", ".internal", ".test"))
 
 
 def _named(source: Mapping[str, str | None]) -> dict[str, str]:

@@ -11,17 +11,21 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from mindx.core.action import ActionRisk
+from mindx.core.endpoint import endpoint_url
 from mindx.core.strict_json import read_json
 from mindx.errors import InputError
 
 MAX_CONFIG_BYTES = 1024 * 1024
 MAX_TIMEOUT_S = 600.0
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
 class MCPServerConfig:
     """One server. `command` is its argv; `env` is added to the little that it gets by itself.
+
+    Or it is at `url`, spoken to over streamable HTTP with `headers`: from the host only, so `run_on` must say `host`.
 
     `run_on` is `sandbox` (a container of its own, without network) or `host`, which the operator must write out.
     `folder` is copied into the sandbox's workspace, or is the working directory on the host. `image` None takes the
@@ -30,7 +34,7 @@ class MCPServerConfig:
     """
 
     name: str
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     run_on: Literal["sandbox", "host"] = "sandbox"
     folder: Path | None = None
@@ -40,21 +44,46 @@ class MCPServerConfig:
     approval: frozenset[str] = frozenset()
     timeout_s: float = 60.0
     start_timeout_s: float = 30.0
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # a key may be among them
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InputError(
                 "mcp_config_invalid", f"{self.name!a:.60} is no name for a server: up to 32 of A-Z a-z 0-9 _ -"
             )
+        problem = self._no_command() if self.url is None else self._no_address(self.url)
+        if problem:
+            raise InputError("mcp_config_invalid", f"the server {self.name} {problem}")
+
+    def _no_command(self) -> str:
         if not self.command or not all(isinstance(word, str) and "\0" not in word for word in self.command):
-            raise InputError("mcp_config_invalid", f"the server {self.name} has no command")
+            return "has no command (or `url`)"
+        return "has headers, which only a `url` takes" if self.headers else ""
+
+    def _no_address(self, url: str) -> str:
+        if self.command or self.env or self.folder is not None or self.image is not None:
+            return "has a url: it takes no command, args, env, folder or image"
+        if self.run_on != "host":
+            return 'has a url, and a sandbox has no network: write "run_on": "host" to have the host speak to it'
+        try:
+            endpoint_url(url, "the url")
+        except ValueError as error:
+            return f"cannot be used: {error}"
+        sound = all(
+            _HEADER.fullmatch(name) and value.isprintable() and value.isascii() for name, value in self.headers.items()
+        )
+        return "" if sound else "has headers that HTTP does not carry"
 
 
 class _Server(BaseModel):
     """One entry of `mcpServers`, as the clients of the field write it, and mindx's own keys beside."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    command: str = Field(min_length=1)
+    type: Literal["stdio", "http", "streamable-http"] | None = None  # other clients want it; url or command tells
+    command: str | None = Field(None, min_length=1)
+    url: str | None = None
+    headers: dict[str, str] = Field({}, repr=False)
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     run_on: Literal["sandbox", "host"] = "sandbox"
@@ -107,7 +136,7 @@ def _server(name: str, entry: Any, place: Path) -> MCPServerConfig:
         raise InputError("mcp_config_invalid", f"{place}: the server {name}: {'; '.join(faults[:10])}") from None
     return MCPServerConfig(
         name,
-        (made.command, *made.args),
+        (*(() if made.command is None else (made.command,)), *made.args),
         made.env,
         made.run_on,
         None if made.folder is None else place.parent / made.folder,
@@ -117,4 +146,6 @@ def _server(name: str, entry: Any, place: Path) -> MCPServerConfig:
         frozenset(made.approval),
         made.timeout_s,
         made.start_timeout_s,
+        made.url,
+        made.headers,
     )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Any
 
 import anyio
 
+from mindx.core.output import plain_text
 from mindx.errors import MindxError
 from mindx.policy.load import LoadedPolicy
 from mindx.tools.mcp.config import MCPServerConfig
 from mindx.tools.mcp.errors import MCPConnectionError, MCPToolCallError
-from mindx.tools.mcp.transport import OpenSandbox, host_streams, sandbox_streams
+from mindx.tools.mcp.transport import OpenSandbox, Streams, host_streams, sandbox_streams
 
 _LOG = logging.getLogger("mindx.tools.mcp")
 MAX_TOOLS = 500
@@ -119,15 +120,21 @@ class Connection:
     async def _greeted(self, stack: AsyncExitStack) -> Any:
         from mindx.tools.mcp.client import TrustingNothing
 
-        on_host = self.config.run_on == "host"
-        in_sandbox = sandbox_streams(self.config, self._policy, self._open_sandbox)
-        streams = host_streams(self.config) if on_host else in_sandbox
-        read_stream, write_stream = await stack.enter_async_context(streams)
+        read_stream, write_stream = await stack.enter_async_context(self._streams())
         session = await stack.enter_async_context(
             TrustingNothing(read_stream, write_stream, read_timeout_seconds=self.config.start_timeout_s)
         )
         await session.initialize()
         return session
+
+    def _streams(self) -> AbstractAsyncContextManager[Streams]:
+        if self.config.url is not None:
+            from mindx.tools.mcp.http import http_streams  # its HTTP client costs a tenth of a second
+
+            return http_streams(self.config)
+        if self.config.run_on == "host":
+            return host_streams(self.config)
+        return sandbox_streams(self.config, self._policy, self._open_sandbox)
 
     async def _asked(self, ask: Any) -> Any:
         """Ask the server, and end the connection when it is gone."""
@@ -178,9 +185,12 @@ def _first(error: BaseException) -> BaseException:
 def _unreachable(config: MCPServerConfig, error: BaseException | None) -> BaseException:
     if isinstance(error, MindxError):  # a sandbox that cannot start says so itself
         return error
-    where = "on the host" if config.run_on == "host" else "in its sandbox"
+    where = "started on the host" if config.run_on == "host" else "started in its sandbox"
     if isinstance(error, TimeoutError):
         reason = f"it did not answer within {config.start_timeout_s:g} s"
+    elif config.url is not None and error is not None:
+        reason = plain_text(str(error))[:300] or type(error).__name__
     else:
         reason = str(error)[:300] if isinstance(error, OSError) and error.strerror else "it does not speak the protocol"
-    return MCPConnectionError("mcp_unreachable", f"the server {config.name} could not be started {where}: {reason}")
+    where = where if config.url is None else f"reached at {config.url}"
+    return MCPConnectionError("mcp_unreachable", f"the server {config.name} could not be {where}: {reason}")

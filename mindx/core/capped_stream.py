@@ -1,22 +1,21 @@
-"""An HTTP body that breaks off at a limit. It is imported with the `openai` package only, whose HTTP client it fits."""
+"""An HTTP body that breaks off at a limit; imported only with the packages `openai` or `mcp`, whose client it fits."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
 import httpx2
 
-from mindx.providers.failures import provider_error
-
 
 class CappedStream(httpx2.AsyncByteStream):
-    """Passes on what `stream` yields. Raises ProviderError (provider_answer_too_large) after `limit` bytes."""
+    """Passes on what `stream` yields; after `limit` bytes it raises what `too_large` makes."""
 
-    def __init__(self, stream: Any, limit: int) -> None:
+    def __init__(self, stream: Any, limit: int, too_large: Callable[[], Exception]) -> None:
         self._stream = stream
         self._limit = limit
+        self._too_large = too_large
 
     @property
     def elapsed(self) -> timedelta | None:
@@ -31,7 +30,7 @@ class CappedStream(httpx2.AsyncByteStream):
             async for piece in pieces:
                 size += len(piece)
                 if size > self._limit:
-                    raise provider_error("provider_answer_too_large", f"more than {self._limit:,} bytes")
+                    raise self._too_large()
                 yield piece
         finally:
             await pieces.aclose()
