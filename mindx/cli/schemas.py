@@ -261,6 +261,32 @@ def _agent() -> Schema:
     )
 
 
+def _tools() -> Schema:
+    row = table(
+        tool_id=TEXT,
+        version=TEXT,
+        status=TEXT,
+        enabled=YES_NO,
+        description=TEXT,
+        capabilities=many(TEXT),
+        sha256=SHA256,
+        added_by=TEXT,
+        updated_at=TEXT,
+    )
+    return _document(revision=COUNT, tools=many(row))
+
+
+def _tool() -> Schema:
+    from mindx.cli.tools import ToolDocument
+
+    return ToolDocument.model_json_schema(mode="serialization")
+
+
+def _tool_test() -> Schema:
+    call = table(capability=TEXT, arguments=ANYTHING, ok=YES_NO, answer={}, message=TEXT, duration_s=NUMBER)
+    return _document(tool_id=TEXT, version=TEXT, sha256=SHA256, ok=YES_NO, policy=_POLICY, calls=many(call))
+
+
 _LEFTOVER = table(container_id=TEXT, name=TEXT, state=TEXT, session_id=TEXT)
 # By name: the command whose document it is, and the schema, made when it is asked for.
 SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
@@ -274,6 +300,9 @@ SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
             )
         ),
     ),
+    "tools": ("tools list", _tools),
+    "tool": ("tools show, deprecate", _tool),
+    "tool-test": ("tools test", _tool_test),
     "error": ("any command that failed before it had a document", _error),
     "check": ("check", _check),
     "exec": ("exec", _exec),

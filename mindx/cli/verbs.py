@@ -30,6 +30,7 @@ VERBS = {
     "agent": Verb("mindx.cli.agent", "Give an agent a goal and let it work in a container."),
     "chat": Verb("mindx.cli.chat", "Work with a coding agent in a conversation."),
     "task": Verb("mindx.cli.task", "Run, resume and list tasks that outlive a process."),
+    "tools": Verb("mindx.cli.tools", "List, show, test and deprecate the tools that campaigns have made."),
     "changes": Verb("mindx.cli.changes", "Show or apply what a run changed."),
     "runs": Verb("mindx.cli.runs", "List and show past runs."),
     "watch": Verb("mindx.cli.watch", "Follow a run while it goes on."),
