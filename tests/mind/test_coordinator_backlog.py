@@ -321,10 +321,12 @@ def test_another_process_can_approve_while_the_coordinator_runs(tmp_path):
         backlog = Backlog(other, made.time)
         Consent(backlog, InteractionStore(other), Constitution.load(), made.time).approve(item.item_id, "ann")
         other.close()
-        assert (await made.process_interaction(asked)).ok
+        assert (await made.process_interaction(asked)).response["status"] == "SUCCESS"
+        assert len(improver.requests) == 1
 
+    improver = Improver(work_dir=tmp_path / "improvement")
     metadata = {"target_component": "src/a.py", "is_critical_target": True}
-    in_coordinator(tmp_path, work, improve=Improver(work_dir=tmp_path / "improvement"), project=project(tmp_path))
+    in_coordinator(tmp_path, work, improve=improver, project=project(tmp_path))
 
 
 def test_an_analysis_puts_what_is_usable_on_the_backlog(tmp_path):

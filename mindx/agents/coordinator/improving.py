@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 from pydantic import ValidationError
 
 from mindx.agents.constitution import Act, Constitution, Layer
@@ -217,8 +218,9 @@ class ImprovementDesk:
     async def _worked(self, request: ImprovementRequest) -> ImprovementResult:
         assert self._improve is not None
         try:
-            result = await asyncio.wait_for(self._improve(request), self._config.improvement_timeout_s)
-        except asyncio.TimeoutError:
+            with anyio.fail_after(self._config.improvement_timeout_s):
+                result = await self._improve(request)
+        except TimeoutError:
             limit = f"{self._config.improvement_timeout_s:g} s"
             raise ImprovementFailedError(f"the improvement agent did not end within {limit}", None) from None
         if not isinstance(result, ImprovementResult):

@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
@@ -133,11 +134,12 @@ class ResourceMonitor:
     async def sample(self) -> ResourceSample:
         """Measure. What takes too long is not known."""
         paths = self.limits.disk_paths
-        try:
-            self.latest = await asyncio.wait_for(asyncio.to_thread(self._measure, paths), SAMPLE_TIMEOUT_S)
-        except asyncio.TimeoutError:
-            self.latest = ResourceSample(disks={str(path): None for path in paths})
-        return self.latest
+        found = ResourceSample(disks={str(path): None for path in paths})
+        # Not asyncio.wait_for: before Python 3.12 it loses a cancellation that comes with the result.
+        with anyio.move_on_after(SAMPLE_TIMEOUT_S):
+            found = await asyncio.to_thread(self._measure, paths)
+        self.latest = found
+        return found
 
     async def cpu_percent(self) -> float | None:
         """Return how busy the processor is, None when that is not known."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from mindx.agents.answer import ask_json
 from mindx.agents.bdi.checking import VerifyCriterion
@@ -100,8 +101,9 @@ class TaskVerifier:
             raise InputError("verify_invalid", "there are no criteria; without one nothing can be verified")
         made = _checked_files(files or {})
         try:
-            return await asyncio.wait_for(self._verify(wanted, made, results), self._timeout_s)
-        except asyncio.TimeoutError:
+            with anyio.fail_after(self._timeout_s):
+                return await self._verify(wanted, made, results)
+        except TimeoutError:
             raise SandboxError(
                 "verify_timeout", f"the verification did not end within {self._timeout_s:g} s; check less at a time"
             ) from None
