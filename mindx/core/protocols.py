@@ -65,7 +65,10 @@ class CompletionGate(Protocol):
 
 
 class ContextManager(Protocol):
-    """Keeps what a model gets to see. All its state for a run lies in `context.store`: one manager serves many runs."""
+    """Keeps what a model gets to see. All its state for a run lies in `context.store`: one manager serves many runs.
+
+    It may also have `shrink(context)`: a model has said that the last view is too much, and the next shall be less.
+    """
 
     async def begin(self, context: AgentContext) -> None:
         """Take in the system prompt, the history, the task and its images."""

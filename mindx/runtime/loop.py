@@ -20,7 +20,7 @@ from mindx.core.decision import AgentDecision, CompletionClaim, DecisionKind, Us
 from mindx.core.message import ChatMessage
 from mindx.core.observation import Observation, ObservationBatch
 from mindx.core.protocols import CompletionGate, ContextManager, PolicyEngine, Reasoner
-from mindx.errors import InputError
+from mindx.errors import ContextOverflowError, InputError, ProviderError
 from mindx.runtime.action_log import NO_LOG, ActionLog
 from mindx.runtime.approval import ApprovalDesk
 from mindx.runtime.batch_listener import BatchListener
@@ -39,6 +39,7 @@ __all__ = ["LoopParts", "ReActLoop", "Step"]
 
 T = TypeVar("T")
 MAX_INVALID_DECISIONS = 3
+CONTEXT_TOO_LONG = "provider_context_too_long"
 NOBODY = "nobody is there to answer; decide by yourself, or end with what is known"
 
 
@@ -155,15 +156,10 @@ class ReActLoop:
 
     async def _think(self) -> AgentDecision | None:
         """Return the next decision, or None when it was none: the Reasoner has then been told so."""
-        context, manager = self.context, self._parts.context_manager
-        if manager is not None:
-            tools = getattr(self._parts.reasoner, "tools", ())
-            context.view = await self._within_step(manager.compile(context, tools))
-            if context.view.packed is not None:
-                await self._stream.emit(AgentEventType.CONTEXT_PACKED, context.view.packed)
+        await self._compile()
         problem = ""
         try:
-            decision = await self._within_step(self._parts.reasoner.decide(context))
+            decision = await self._decide()
         except InputError as error:
             if error.code not in ("decision_invalid", "batch_invalid"):
                 raise
@@ -179,6 +175,31 @@ class ReActLoop:
             raise InputError("decision_invalid", f"{MAX_INVALID_DECISIONS} decisions in a row were invalid: {problem}")
         await self._tell(f"That was no valid decision: {problem}.", None)
         return None
+
+    async def _compile(self) -> None:
+        """Make the messages of this step, as far as there is a ContextManager."""
+        context, manager = self.context, self._parts.context_manager
+        if manager is not None:
+            tools = getattr(self._parts.reasoner, "tools", ())
+            context.view = await self._within_step(manager.compile(context, tools))
+            if context.view.packed is not None:
+                await self._stream.emit(AgentEventType.CONTEXT_PACKED, context.view.packed)
+
+    async def _decide(self) -> AgentDecision:
+        """Ask the Reasoner; once more, with less of what came before, when its model says that it was too much."""
+        reasoner, context = self._parts.reasoner, self.context
+        shrink = getattr(self._parts.context_manager, "shrink", None)
+        try:
+            return await self._within_step(reasoner.decide(context))
+        except ProviderError as error:
+            if error.code != CONTEXT_TOO_LONG or shrink is None:
+                raise
+            shrink(context)
+            try:
+                await self._compile()
+            except ContextOverflowError:
+                raise error from None  # there is nothing that could be left out
+        return await self._within_step(reasoner.decide(context))
 
     def _fault(self, decision: object) -> str:
         if not isinstance(decision, AgentDecision):

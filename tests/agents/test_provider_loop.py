@@ -7,11 +7,13 @@ import pytest
 from mindx import (
     AcceptanceCriterion,
     AgentRuntime,
+    ErrorCode,
     RunConfig,
     RunOutcome,
     ToolCall,
 )
 from mindx.core.message import Role
+from mindx.providers.failures import provider_error
 from mindx.providers.scripted import ScriptedProvider, ScriptedTurn
 from mindx.runtime.context.manager import ContextManager
 from mindx.runtime.provider_reasoner import ProviderReasoner
@@ -47,6 +49,35 @@ def talk(*turns, config=ALONE, criteria=(), answers=(), world=None):
             return await task, provider, made, heard
 
     return asyncio.run(main())
+
+
+TOO_LONG = provider_error("provider_context_too_long")
+
+
+def test_a_model_that_finds_its_context_too_long_is_asked_once_more_with_less():
+    """A smaller model than the configuration says must not end the run while older steps can be left out."""
+    turns = [calls("look"), calls("look"), calls("look"), TOO_LONG, calls("look"), "done"]
+    result, provider, _, heard = talk(*turns)
+    assert (result.outcome, result.final_answer) == (RunOutcome.FINAL, "done")
+    sent = [sum(len(message.text) for message in request.messages) for request in provider.requests]
+    kept = [len(request.messages) for request in provider.requests]
+    assert kept[4] < kept[3]
+    assert paired(provider.requests[4].messages)  # no call without its answer
+    assert len(sent) == 6
+    packed = [event.payload for event in heard.events if event.event_type.value == "context_packed"]
+    assert [item["decision"] for item in packed[:5]] == ["kept"] * 4 + ["compacted"]
+    assert packed[4]["tokens"] < packed[3]["tokens"]
+    assert packed[5]["budget_tokens"] < packed[3]["tokens"]  # it is remembered
+
+
+@pytest.mark.parametrize("turns", [[TOO_LONG, "never"], [calls("look"), calls("look"), TOO_LONG, TOO_LONG, "never"]])
+def test_a_context_that_stays_too_long_is_the_providers_error(turns):
+    """Nothing to leave out, or too long again: one typed error, no endless trying."""
+    result, provider, _, _ = talk(*turns)
+    assert result.outcome is RunOutcome.ERROR
+    assert result.error_info.code is ErrorCode.PROVIDER_FAILED
+    assert result.error_info.details["code"] == "provider_context_too_long"
+    assert len(provider.requests) == len(turns) - 1
 
 
 def paired(messages):

@@ -91,6 +91,11 @@ class ContextManager:
             packed=self._told(result, store, fingerprint),
         )
 
+    def shrink(self, context: AgentContext) -> None:
+        """Have the next `compile` leave out more: a model has said that the last view is too much for it."""
+        if context.view is not None:
+            _store(context).state.ceiling = max(context.view.tokens - 1, 1)
+
     def _told(self, result: ContextPackResult, store: ContextStore, fingerprint: str) -> dict[str, Any]:
         return {
             **result.to_dict(),

@@ -29,7 +29,7 @@ class CacheAwarePacker:
         Raises ContextOverflowError when what may not be left out (the stable prefix, pinned bundles, the last one and
         the tool schemas) is larger than the budget.
         """
-        budget = self._config.budget_tokens
+        budget = self._budget(state)
         kept = [bundle for bundle in bundles if bundle.group_id not in state.dropped]
         before = self._size(kept, tool_tokens, state, bool(state.dropped))
         decision = "kept"
@@ -55,7 +55,7 @@ class CacheAwarePacker:
             bundles=tuple(kept),
             dropped=state.dropped,
             decision=decision,
-            pressure=self._pressure(before),
+            pressure=self._pressure(before, budget),
             epoch=state.epoch,
             tokens=size,
             tool_tokens=tool_tokens,
@@ -68,7 +68,7 @@ class CacheAwarePacker:
         self, bundles: Sequence[ContextBundle], kept: list[ContextBundle], tool_tokens: int, state: PackState
     ) -> frozenset[str]:
         """Return what to leave out: as much as brings the rest down to the target, the least first."""
-        target = self._config.target_ratio * self._config.budget_tokens
+        target = self._config.target_ratio * self._budget(state)
         last = bundles[-1].group_id if bundles else ""
         dropped = set(state.dropped)
         size = self._size(kept, tool_tokens, state, noted=True)
@@ -87,8 +87,12 @@ class CacheAwarePacker:
         plain = sum(bundle.tokens for bundle in kept) + tool_tokens + (NOTE_TOKENS if noted else 0)
         return math.ceil(plain * state.scale) if scaled else plain
 
-    def _pressure(self, tokens: int) -> ContextPressure:
-        ratio = tokens / self._config.budget_tokens
+    def _budget(self, state: PackState) -> int:
+        budget = self._config.budget_tokens
+        return budget if state.ceiling is None else min(budget, state.ceiling)
+
+    def _pressure(self, tokens: int, budget: int) -> ContextPressure:
+        ratio = tokens / budget
         if ratio >= self._config.compact_ratio:
             return ContextPressure.CRITICAL
         return ContextPressure.WARNING if ratio >= self._config.warning_ratio else ContextPressure.NORMAL

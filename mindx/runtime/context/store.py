@@ -18,13 +18,17 @@ LET_GO = (TextPart("[left out of this conversation, and let go]"),)
 
 @dataclass(slots=True)
 class PackState:
-    """What packing remembers from step to step: the epoch, what is left out, and how estimates compare to counts."""
+    """What packing remembers from step to step: the epoch, what is left out, and how estimates compare to counts.
+
+    `ceiling` is what a model has said is too much for it, in tokens, less one; None while none has.
+    """
 
     epoch: int = 0
     dropped: frozenset[str] = frozenset()
     compacted: bool = False
     scale: float = 1.0
     estimated: int = 0
+    ceiling: int | None = None
 
 
 class ContextStore:
