@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mindx.agents.bdi.acts import OWN_TYPES
@@ -11,10 +11,12 @@ from mindx.agents.bdi.checking import VERIFY_CRITERION
 from mindx.agents.bdi.goals import Goal
 from mindx.agents.bdi.intention import Intention, PlanStep
 from mindx.agents.bdi.plan_check import resolver
+from mindx.agents.bdi.prompts import shown
 from mindx.agents.bdi.references import filled
 from mindx.agents.beliefs import BeliefSystem
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
+from mindx.core.observation import Observation
 from mindx.core.plan import EXECUTE_TOOL
 from mindx.tools.base import BaseTool
 from mindx.tools.registry import ToolRegistry, plan_arguments
@@ -89,3 +91,20 @@ def checks(goal: Goal, cycle: int) -> list[ActionRequest]:
         )
         for number, item in enumerate(goal.criteria, 1)
     ]
+
+
+def judged(goal: Goal, observations: Sequence[Observation]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Return the evidence for each criterion that holds, and why the others do not."""
+    evidence: dict[str, tuple[str, ...]] = {}
+    unmet: list[str] = []
+    for number, observation in enumerate(observations, 1):
+        reason = str(observation.result.get("reason") or observation.error or observation.message)
+        if observation.ok and observation.result.get("verified") is True:
+            evidence[f"{goal.goal_id}.{number}"] = (f"ev_{observation.action_id}",)
+            LOG.info("Criterion %d of goal '%s' holds: %s", number, goal.goal_id, shown(reason, 400))
+        else:
+            LOG.warning("Criterion %d of '%s' does not hold: %s", number, goal.goal_id, shown(reason, 400))
+            unmet.append(reason)
+    if len(observations) < len(goal.criteria):
+        unmet.append("not all criteria were checked")
+    return evidence, unmet

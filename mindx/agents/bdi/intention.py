@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mindx.core.observation import Observation
 from mindx.core.plan import EXECUTE_TOOL
 
 
@@ -72,3 +73,9 @@ class Intention(BaseModel):
         step = self.steps[self.index]
         again = f"_try{step.attempts + 1}" if step.attempts else ""
         return f"act_{self.plan_id.removeprefix('plan_')}_{self.index}{again}"
+
+
+def step_result(observation: Observation) -> dict[str, Any]:
+    """Return what references to a step find: the tool's own dict, and `value` when it gave something else."""
+    value = observation.value
+    return {**observation.result} if value is None else {**observation.result, "value": value}

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mindx.agents.agent_work import NO_ANSWER
-from mindx.agents.bdi.acting import Acting, checks
+from mindx.agents.bdi.acting import Acting, checks, judged
 from mindx.agents.bdi.acts import ASK_USER, DECOMPOSE_GOAL
 from mindx.agents.bdi.budget import BudgetReachedError
 from mindx.agents.bdi.closing import Closing
 from mindx.agents.bdi.failure import MAX_REASON, Diagnosis, FailureType, diagnose
 from mindx.agents.bdi.flight import Awaited, Flight, RunNotes
 from mindx.agents.bdi.goals import Goal, GoalStatus
-from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus
+from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus, step_result
 from mindx.agents.bdi.mind_parts import MindParts
 from mindx.agents.bdi.planner import PlanningError
 from mindx.agents.bdi.prompts import shown, situation
@@ -91,6 +91,21 @@ class BDIMind:
             self.end(BDIStatus.FAILED_UNRECOVERABLE, error.message)
             raise
 
+    def settle(self, observations: Sequence[Observation]) -> None:
+        """Take in the result of a step that the loop's own end kept from being perceived."""
+        flight, self._flight = self._flight, None
+        if flight is None or flight.awaited is not Awaited.STEP or flight.plan is None:
+            return
+        plan, step = flight.plan, flight.plan.steps[flight.index]
+        found = next((item for item in reversed(observations) if item.action_id == plan.action_id), None)
+        if found is not None and found.ok:
+            step.status, step.result = StepStatus.DONE, step_result(found)
+            plan.index = flight.index + 1
+        elif found is not None and found.status is not Status.CANCELLED:
+            step.status = StepStatus.PENDING
+            step.attempts += 1
+        self._memory.save_step(plan, flight.index)
+
     def wait_for_person(self, seconds: float) -> None:
         """Leave time that a person took out of what the run costs."""
         self._began += seconds
@@ -124,11 +139,11 @@ class BDIMind:
             await self._failed(goal, plan, index, found, context)
 
     async def _turn(self, context: AgentContext) -> AgentDecision:
+        self._machine.enter(BDIPhase.PERCEIVE)
+        await self._perceive(context)  # before the budget: what was done is not forgotten
         self._budget("cycles", "tokens", "seconds")
         self._spent.cycles += 1
         self.notes.cycles += 1
-        self._machine.enter(BDIPhase.PERCEIVE)
-        await self._perceive(context)
         while True:
             self._machine.enter(BDIPhase.DELIBERATE)
             goal = await self._deliberate(context)
@@ -148,8 +163,6 @@ class BDIMind:
         reached = self.parts.budget.reached(self._spent, names)
         if reached is not None:
             raise reached
-
-    # ------------------------------------------------------------------ perceive
 
     async def _perceive(self, context: AgentContext) -> None:
         """Take in what came of the last decision."""
@@ -179,7 +192,7 @@ class BDIMind:
         if result is None:
             result = Observation(plan.action_id, Status.ERROR, "the action gave no result")
         step.message = result.message[:2000]
-        given = {**result.result} if result.value is None else {**result.result, "value": result.value}
+        given = step_result(result)
         self._believe(step, result)
         self.notes.results[result.action_id] = given
         if not success:
@@ -230,19 +243,12 @@ class BDIMind:
         """Take in what the check of the criteria found."""
         goal, plan = flight.goal, flight.plan
         assert plan is not None
-        unmet: list[str] = []
-        for number, observation in enumerate(context.observations):
-            reason = str(observation.result.get("reason") or observation.error or observation.message)
-            if observation.ok and observation.result.get("verified") is True:
-                self.notes.evidence[f"{goal.goal_id}.{number + 1}"] = (f"ev_{observation.action_id}",)
-                LOG.info("Criterion %d of goal '%s' holds: %s", number + 1, goal.goal_id, shown(reason, MAX_LOGGED))
-            else:
-                LOG.warning("Criterion %d of '%s' does not hold: %s", number + 1, goal.goal_id, shown(reason, 400))
-                unmet.append(reason)
-        if len(context.observations) == len(goal.criteria) and not unmet:
+        evidence, unmet = judged(goal, context.observations)
+        self.notes.evidence.update(evidence)
+        if not unmet:
             self._closing.achieved(goal, plan)
             return
-        reason = "the plan is done, but this does not hold: " + "; ".join(unmet or ["the criteria were not checked"])
+        reason = "the plan is done, but this does not hold: " + "; ".join(unmet)
         found = Diagnosis(failure_type=FailureType.CRITERIA_UNMET, reason=reason[:4000], action="criteria")
         await self._failed(goal, plan, -1, found, context)
 
@@ -253,8 +259,6 @@ class BDIMind:
         found = Diagnosis(failure_type=FailureType.CRITERIA_UNMET, reason=reason[:4000], action="completion")
         plan = self._memory.plan_of(flight.goal)
         await self._failed(flight.goal, plan, -1, found, context)
-
-    # ---------------------------------------------------------------- deliberate
 
     async def _deliberate(self, context: AgentContext) -> Goal | None:
         """Return the goal to pursue now, None when none is open."""
@@ -290,8 +294,6 @@ class BDIMind:
             if plan is None:
                 return None
         return await self._execute_intention(goal, plan, context)
-
-    # ---------------------------------------------------------------------- plan
 
     async def _plan(self, goal: Goal, context: AgentContext) -> Intention | None:
         """Have a plan made and return it as the new intention; None when the goal is given up."""
@@ -329,8 +331,6 @@ class BDIMind:
     def _before_model(self) -> None:
         self.parts.before_model()
         self._budget("tokens", "seconds")
-
-    # ------------------------------------------------------------------- execute
 
     async def _execute_intention(self, goal: Goal, plan: Intention, context: AgentContext) -> AgentDecision | None:
         """Return the decision for the coming step; at the plan's end, for its criteria."""

@@ -57,9 +57,9 @@ class Recovering:
         """Choose what to do about a failure and prepare it: plan and step stand as the way needs them."""
         head, tries = self._memory.head, self._memory.tries(goal)
         head.failures = [*head.failures, found][-MAX_FAILURES:]
-        self._learn(goal, helped=False)
         repeats = self._repeats(goal, found)
         strategy = self._recovery.choose(found, Counter(tries.used), can_ask=can_ask)
+        self._learn(goal, helped=False)  # of what was tried last; it says nothing of this time
         reason = f"{found.failure_type.value}: {found.reason}"
         if repeats >= MAX_REPEATS:
             strategy = RecoveryStrategy.ABORT_GRACEFULLY

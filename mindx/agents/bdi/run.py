@@ -106,6 +106,7 @@ def limits_for(agent: BDIAgent, *, asks: bool) -> RunConfig:
 
 def result_of(agent: BDIAgent, mind: BDIMind, run: AgentResult) -> BDIResult:
     """Return what a run came to in the agent's words."""
+    mind.settle(run.observations)
     if not agent.status.terminal:  # it ended outside of the mind: in an action, or by the loop's own limits
         ends = {RunOutcome.CANCELLED: BDIStatus.CANCELLED, RunOutcome.PARTIAL: BDIStatus.TIMED_OUT}
         mind.end(ends.get(run.outcome, BDIStatus.FAILED_UNRECOVERABLE), run.error or "")
