@@ -18,12 +18,15 @@ from mindx.tools.container_tool import CapabilityCall
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One call that is to be made: `expects` says that it must give exactly `result`."""
+    """One call that is to be made, as an example says it."""
 
     capability: str
-    arguments: Mapping[str, Any]
-    result: Any = None
-    expects: bool = False
+    example: ToolExample
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The call's arguments."""
+        return self.example.arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,9 @@ def trials_of(entry: ToolEntry, capability: str = "", arguments: Mapping[str, An
     if arguments is not None:
         if not capability and len(entry.capabilities) > 1:
             raise InputError("tool_capability_unknown", f"{entry.id} has {names}; say which with --capability")
-        return [Trial(capability or entry.capabilities[0].name, arguments)]
+        return [Trial(capability or entry.capabilities[0].name, ToolExample(arguments=dict(arguments)))]
     chosen = [item for item in entry.capabilities if capability in ("", item.name)]
-    found = [_trial(item.name, example) for item in chosen for example in item.examples]
+    found = [Trial(item.name, example) for item in chosen for example in item.examples]
     if not found:
         raise InputError("tool_examples_none", f"{entry.id} has no examples; give a call with --arguments")
     return found
@@ -72,9 +75,5 @@ async def _tried(call: CapabilityCall, source: bytes, trial: Trial, session: Ses
         answer = await call.run(session.sandbox, call.command(source, trial.arguments, timeout_s=limit_s))
     except ToolError as error:
         return TrialReport(trial, False, None, error.message, time.monotonic() - began)
-    message = "" if not trial.expects or answer == trial.result else "it is not the result that the example names"
+    message = "" if trial.example.holds(answer) else "it is not the result that the example names"
     return TrialReport(trial, not message, answer, message, time.monotonic() - began)
-
-
-def _trial(capability: str, example: ToolExample) -> Trial:
-    return Trial(capability, example.arguments, example.result, example.says_result)

@@ -60,6 +60,10 @@ class ToolExample(_Record):
         """True when `result` was given, be it null."""
         return "result" in self.model_fields_set
 
+    def holds(self, answer: object) -> bool:
+        """Return whether an answer is what the example says; true is not 1, and 1 is not 1.0."""
+        return not self.says_result or json.dumps(answer, sort_keys=True) == json.dumps(self.result, sort_keys=True)
+
 
 class Capability(_Record):
     """One thing that a tool can do: a function of its code, that takes one dict and returns a JSON value."""

@@ -54,6 +54,17 @@ class ContainerTool(WorkspaceTool):
             return ActionTraits(problem=problem)
         return command_traits([self._program(call, b"", {}, context)], self.engine(context), "sandbox:exec")
 
+    def result_fields(self, arguments: Mapping[str, Any]) -> frozenset[str] | None:
+        """Return the fields that output_schema names; None where it leaves others open."""
+        try:
+            schema = self._chosen(arguments)[0].capability.output_schema
+        except ToolError:
+            return None
+        known = schema.get("properties")
+        if not isinstance(known, dict) or schema.get("additionalProperties", True) is not False:
+            return None
+        return frozenset(known)
+
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Return what the code answers. Raises ToolError, and DeniedError for an agent that must not use the tool."""
         if not self.entry.access_control.allows(self._agent_id):

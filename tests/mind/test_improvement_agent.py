@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from mindx.agents.improvement import ImplementationStatus, ImprovementRequest, ImprovementResult, SelfImprovementAgent
+from mindx.agents.improvement.models import SELF_FILE
+from mindx.agents.improvement.place import project_folder, rule_target
 from mindx.agents.improvement.self_test import check
 from mindx.providers.scripted import ScriptedProvider
 from tests.mind.improvement_support import CODE, TESTS, tool_request, turns
@@ -155,6 +157,20 @@ def test_what_the_constitution_forbids_is_not_even_tried(project: Path, tmp_path
     assert provider.requests == []
 
 
+def test_a_part_of_mindx_is_known_by_whatever_folder_it_is_reached(tmp_path: Path):
+    """Who names the package as the workspace does not get past the rules for its files."""
+    root = project_folder()
+    assert root is not None
+    (tmp_path / "link").symlink_to(root / "mindx")
+    for workspace in (root / "mindx", tmp_path / "link"):
+        request = order(workspace, target_file="policy/engine.py")
+        result, provider = improve(request, turns(GOOD), tmp_path / "work")
+        assert "no agent changes them" in result.message
+        assert provider.requests == []
+    assert rule_target(root / "mindx", "agents/answer.py") == "mindx/agents/answer.py"
+    assert rule_target(tmp_path, "mindx.py") == "mindx.py"
+
+
 def test_a_broken_mindx_fails_its_self_test(tmp_path: Path):
     """A name that another module imports and that is gone, and a syntax error: both are found, importing nothing."""
     package = tmp_path / "mindx"
@@ -173,9 +189,6 @@ def test_a_broken_mindx_fails_its_self_test(tmp_path: Path):
 
 def test_self_is_improved_in_a_copy_and_waits_for_a_person(tmp_path: Path):
     """`self`: the project that mindx is goes into the container, the self test runs there, a person decides."""
-    from mindx.agents.improvement.agent import project_folder
-    from mindx.agents.improvement.models import SELF_FILE
-
     root = project_folder()
     assert root is not None
     code = (root / SELF_FILE).read_text() + "# a remark\n"

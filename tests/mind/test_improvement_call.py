@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import stat
@@ -14,7 +15,9 @@ import pytest
 
 from mindx.agents.improvement import ImplementationStatus, ImprovementResult, call_improvement
 from mindx.agents.improvement.process_tree import marked
-from tests.mind.improvement_support import SPEC, program, tool_request, turns, write_script
+from mindx.errors import InputError
+from tests.mind.improvement_support import CODE, SPEC, program, tool_request, turns, write_script
+from tests.providers.conftest import Remote, endpoint_address, remote  # noqa: F401 - fixtures
 
 _Status = ImplementationStatus
 # An agent that answers: `say` gives its answer, `code` its exit code.
@@ -32,12 +35,17 @@ sys.exit({code})
 """
 
 
-def good() -> dict[str, object]:
-    return {
-        "status": "SUCCESS",
-        "message": "done",
-        "data": {"operation_type": "develop_tool", "final_status": "SUCCESS_EVALUATED"},
+def good(**changed: object) -> dict[str, object]:
+    attempt = {
+        "cycle": 1,
+        "target_path": "tool.py",
+        "implementation_status": "SUCCESS_EVALUATED",
+        "new_content": CODE,
+        "sha256": hashlib.sha256(CODE.encode()).hexdigest(),
+        **changed,
     }
+    data = {"operation_type": "develop_tool", "final_status": "SUCCESS_EVALUATED", "cycle_results": [attempt]}
+    return {"status": "SUCCESS", "message": "done", "data": data}
 
 
 def agent(
@@ -66,8 +74,48 @@ def test_the_real_agent_builds_a_tool_in_a_container(tmp_path: Path, base_image:
     assert result.data.final_status is _Status.SUCCESS_EVALUATED
     folder = work / "int_1"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert sorted(entry.name for entry in folder.iterdir()) == ["agent.log", "changes", "result.json"]
+    assert sorted(entry.name for entry in folder.iterdir()) == [".lock", "agent.log", "changes", "result.json"]
     assert "Cycle 1 of 1" in (folder / "agent.log").read_text()
+
+
+def test_the_agents_model_is_the_endpoint_of_the_environment(
+    tmp_path: Path,
+    base_image: object,
+    remote: Remote,  # noqa: F811
+):
+    """Real HTTP: key, address and model by MINDX_*, and neither key nor address in what the agent leaves."""
+    remote.script(*({"text": text} for text in turns()))
+    param = remote.param("script")
+    variables = {
+        **os.environ,
+        "MINDX_API_KEY": param.api_key.get_secret_value(),
+        "MINDX_BASE_URL": param.base_url,
+        "MINDX_MODELS": "served",
+    }
+    request = tool_request(llm_model="coder-1")
+    result = asyncio.run(call_improvement(request, work_dir=tmp_path, timeout_s=60, environ=variables))
+    assert result.ok, result.message
+    assert [asked["body"]["model"] for asked in remote.requests] == ["coder-1"] * 3
+    left = b"".join(path.read_bytes() for path in (tmp_path / "int_1").rglob("*") if path.is_file())
+    assert param.api_key.get_secret_value().encode() not in left
+
+
+def test_a_model_that_never_answers_ends_with_the_call(
+    tmp_path: Path,
+    base_image: object,
+    remote: Remote,  # noqa: F811
+):
+    """The deadline of the call ends a model's silence, and the connection is closed."""
+    param = remote.param("stall")
+    variables = {**os.environ, "MINDX_API_KEY": "key", "MINDX_BASE_URL": param.base_url, "MINDX_MODELS": "served"}
+
+    async def silent() -> ImprovementResult:
+        call = call_improvement(tool_request(), work_dir=tmp_path, timeout_s=4, environ=variables)
+        result = await call
+        await remote.saw("closed")
+        return result
+
+    assert asyncio.run(silent()).data.final_status is _Status.FAILED_TIMEOUT
 
 
 def test_the_specification_reaches_the_agent_in_a_private_file(tmp_path: Path):
@@ -96,7 +144,12 @@ def test_the_specification_reaches_the_agent_in_a_private_file(tmp_path: Path):
         (agent(kept="line[:-1]", printed="line[:-1]"), "no JSON"),
         (agent(kept="'rubbish'", printed="'rubbish'"), "no JSON"),
         (agent({**good(), "more": 1}), "does not have the form"),
-        (agent({**good(), "data": {"operation_type": "improve_self", "final_status": "SUCCESS_EVALUATED"}}), "asked"),
+        (agent({"status": "SUCCESS", "message": "", "data": {"operation_type": "develop_tool",
+               "final_status": "SUCCESS_EVALUATED"}}), "attempts"),
+        (agent(good(new_content="evil()")), "sha256"),
+        (agent(good(sha256="")), "sha256"),
+        (agent({"status": "FAILURE", "message": "", "data": {"operation_type": "improve_self",
+               "final_status": "FAILED_SETUP"}}, code=1), "asked"),
         (agent(before="import os, signal; os.kill(os.getpid(), signal.SIGKILL)"), "signal 9"),
         (program("import sys; sys.exit('Traceback: it broke')"), "it broke"),
         (("/nonexistent/agent",), "could not be started"),
@@ -164,6 +217,27 @@ def test_cancelling_the_call_kills_the_agent(tmp_path: Path):
     mark = asyncio.run(cancelled())
     assert mark
     assert marked(mark) == []
+
+
+def test_one_interaction_is_worked_on_once_at_a_time(tmp_path: Path):
+    """A second call with the same id is refused and does not touch the first one's files."""
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    text = f"open({str(ready)!r}, 'w').write('x'); import time; time.sleep(600)"
+
+    async def twice() -> bool:
+        task = asyncio.create_task(call_improvement(tool_request(), work_dir=tmp_path, command=program(text)))
+        await asyncio.to_thread(ready.read_text)
+        with pytest.raises(InputError, match="being worked on already"):
+            await call_improvement(tool_request(), work_dir=tmp_path, command=agent())
+        kept = (tmp_path / "int_1" / "context.json").exists()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return kept
+
+    assert asyncio.run(twice())
+    assert call(tmp_path, agent()).ok
 
 
 def test_a_plain_specification_and_bad_arguments_on_the_command_line(tmp_path: Path):

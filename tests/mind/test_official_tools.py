@@ -189,6 +189,25 @@ def _register_many(folder: Path, name: str) -> None:
         registry(folder).register(spec(id=f"{name}_{number}"), SOURCE, added_by="x")
 
 
+def test_a_full_disk_leaves_the_registry_as_it_was(tmp_path: Path):
+    """A write that cannot be finished is an error, and everything that was there still is, and works."""
+    writer = registry(tmp_path)
+    for number in range(5):
+        writer.register(spec(id=f"tool_{number}"), SOURCE, added_by="x")
+    before = writer.path.read_bytes()
+    text = (
+        "import resource, sys; from tests.mind.test_official_tools import *\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))\n"
+        "try: registry(Path(sys.argv[1])).register(spec(id='one_more'), SOURCE, added_by='x')\n"
+        "except StateError as error: sys.exit(0 if error.code == 'state_unwritable' else 2)\n"
+        "sys.exit(1)"
+    )
+    assert subprocess.run([sys.executable, "-c", text, str(tmp_path)]).returncode == 0
+    assert writer.path.read_bytes() == before
+    assert not list(tmp_path.glob(".official_tools_registry*"))
+    assert writer.register(spec(id="one_more"), SOURCE, added_by="x").usable
+
+
 def test_a_write_on_an_old_revision_is_refused(tmp_path: Path):
     """Who decided on what is not there any more is told so."""
     writer = registry(tmp_path)

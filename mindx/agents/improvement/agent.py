@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import mindx
 from mindx.agents.answer import ask_json
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.agents.improvement.evaluation import TOOL_FILE, TOOL_TEST_FILE, evaluate
@@ -29,6 +28,7 @@ from mindx.agents.improvement.models import (
     ImprovementResult,
     ImprovementStatus,
 )
+from mindx.agents.improvement.place import project_folder, rule_target
 from mindx.agents.improvement.prompts import (
     ANALYSE,
     CODE_TEMPERATURE,
@@ -121,7 +121,7 @@ class SelfImprovementAgent:
     def _target(self) -> str:
         """Return the name that rules speak of: the file of a new tool lies in a folder of its own."""
         spec = self.request.tool_spec
-        return self._path if spec is None else f"tools/{spec.id}/{self._path}"
+        return rule_target(self._workspace, self._path) if spec is None else f"tools/{spec.id}/{self._path}"
 
     def _result(self, results: tuple[CycleResult, ...]) -> ImprovementResult:
         last = results[-1]
@@ -280,12 +280,6 @@ class SelfImprovementAgent:
             self._usage[name] = self._usage.get(name, 0) + count
 
 
-def project_folder() -> Path | None:
-    """Return the project that this mindx is, None when it is installed without one."""
-    root = Path(mindx.__file__).resolve().parent.parent
-    return root if (root / "pyproject.toml").is_file() and (root / SELF_FILE).is_file() else None
-
-
 def _problem(change: Change | None, sha256: str) -> str:
     if change is None:
         return "the candidate changes nothing"
@@ -297,5 +291,7 @@ def _problem(change: Change | None, sha256: str) -> str:
 
 
 def _failed(known: Mapping[str, Any], status: ImplementationStatus, message: str) -> CycleResult:
+    """Return the record of an attempt that failed; its content would only make a long answer longer."""
+    known = {name: value for name, value in known.items() if name not in ("new_content", "sha256")}
     text = plain_text(message)[:MAX_NOTES_CHARS]
     return CycleResult(**known, implementation_status=status, error_message=text)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.agents.improvement.call import CHANGES_FOLDER, folder_of
 from mindx.agents.improvement.models import ImprovementRequest, ImprovementResult
+from mindx.agents.improvement.place import rule_target
 from mindx.core.output import plain_text
 from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id
@@ -68,15 +69,16 @@ def apply_improvement(
     run = _kept(work_dir, request.interaction_id)
     change = _judged(run, candidate.target_path, candidate.sha256)
     marks = marks_of([change]).get(change.path, ())
-    ruling = constitution.check(layer, Act.APPLY_CODE, change.path, approved=approved)
+    baseline = run.read_baseline()
+    target = rule_target(Path(baseline.folder), change.path)
+    ruling = constitution.check(layer, Act.APPLY_CODE, target, approved=approved)
     if ruling.needs_person or (not approved and (request.is_critical_target or result.needs_person or marks)):
         reason = ruling.reason if ruling.needs_person else f"it runs on this machine ({', '.join(marks)})"
         reason = reason if ruling.needs_person or marks else "it is marked as critical"
         return ImprovementReport(
             status=ApplyStatus.NEEDS_APPROVAL, message=f"{plain_text(change.path)} waits for a person: {reason}"
         )
-    constitution.require(layer, Act.APPLY_CODE, change.path, approved=approved)
-    baseline = run.read_baseline()
+    constitution.require(layer, Act.APPLY_CODE, target, approved=approved)
     changes = run.read_changes()
     report = apply(changes, run, Path(baseline.folder), [change.path], expected=(baseline.device, baseline.inode))
     return _report(report, ApplyStatus.APPLIED, "applied; `rollback` takes it back")
@@ -95,9 +97,10 @@ def rollback_improvement(
     Raises InputError (undo_nothing: it is not applied), ConstitutionError, WorkspaceError.
     """
     run = _kept(work_dir, checked_id(interaction_id, "interaction id"))
+    folder = Path(run.read_baseline().folder)
     for change in run.read_changes():
         if change.entry == "file":
-            constitution.require(layer, Act.ROLL_BACK_CODE, change.path, approved=approved)
+            constitution.require(layer, Act.ROLL_BACK_CODE, rule_target(folder, change.path), approved=approved)
     return _report(undo(run), ApplyStatus.ROLLED_BACK, "taken back")
 
 

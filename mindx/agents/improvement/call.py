@@ -16,12 +16,14 @@ from mindx.agents.improvement.models import ImplementationStatus, ImprovementReq
 from mindx.agents.improvement.process import Ended, run_process
 from mindx.core.output import plain_text
 from mindx.core.strict_json import read_json
-from mindx.errors import StateError
-from mindx.runtime.tasks.atomic import read_file, replace_file, unwritable
+from mindx.errors import InputError, StateError
+from mindx.runtime.tasks.atomic import locked, read_file, replace_file, unwritable
 from mindx.tools.container_entry import faults
+from mindx.workspace.apply import JOURNAL_FOLDER
 
 COMMAND = (sys.executable, "-m", "mindx.agents.improvement")
-CONTEXT_FILE, RESULT_FILE, LOG_FILE, CHANGES_FOLDER = "context.json", "result.json", "agent.log", "changes"
+CONTEXT_FILE, RESULT_FILE, LOG_FILE, LOCK_FILE = "context.json", "result.json", "agent.log", ".lock"
+CHANGES_FOLDER = "changes"
 DEFAULT_TIMEOUT_S = 1800.0
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 
@@ -44,18 +46,22 @@ async def call_improvement(
     `work_dir` is `state_dir()/mind/improvement`; the call gets a folder (0700) of its own in it, which keeps the
     result, the Changes and the agent's log. What the agent must know goes through a context file (0600), which is
     gone when this returns. At `timeout_s`, and when the caller is cancelled, the agent is killed with all that it
-    started. `command` and `environ` (None: ours) are for tests. Raises StateError when the folder cannot be made.
+    started. `command` and `environ` (None: ours) are for tests. Raises InputError (improvement_busy: there is a call
+    with this id already), StateError when the folder cannot be used.
     """
-    folder = _fresh_folder(work_dir, request.interaction_id)
-    context = folder / CONTEXT_FILE
-    replace_file(context, request.model_dump_json().encode())
-    variables = os.environ if environ is None else environ
-    try:
-        end = await run_process([*command, *arguments_of(request, folder)], timeout_s=timeout_s, environ=variables)
-    finally:
-        context.unlink(missing_ok=True)
-    replace_file(folder / LOG_FILE, bytes(end.log))
-    return _answer(request, end, folder)
+    folder = folder_of(work_dir, request.interaction_id)
+    busy = InputError("improvement_busy", f"the improvement {request.interaction_id} is being worked on already")
+    with locked(folder / LOCK_FILE, busy):
+        _clear(folder)
+        context = folder / CONTEXT_FILE
+        replace_file(context, request.model_dump_json().encode())
+        variables = os.environ if environ is None else environ
+        try:
+            end = await run_process([*command, *arguments_of(request, folder)], timeout_s=timeout_s, environ=variables)
+        finally:
+            context.unlink(missing_ok=True)
+        replace_file(folder / LOG_FILE, bytes(end.log))
+        return _answer(request, end, folder)
 
 
 def arguments_of(request: ImprovementRequest, folder: Path) -> list[str]:
@@ -112,18 +118,15 @@ def parse_result(data: bytes) -> tuple[ImprovementResult | None, str]:
         return None, f"its result does not have the form that it must have: {faults(error)}"
 
 
-def _fresh_folder(work_dir: Path, interaction_id: str) -> Path:
-    """Make the call's folder; what an earlier attempt left in it goes, unless it was applied. Raises StateError."""
-    folder = folder_of(work_dir, interaction_id)
+def _clear(folder: Path) -> None:
+    """Remove what an earlier call left in the folder, but Changes that were applied. Raises StateError."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         for name in (CONTEXT_FILE, RESULT_FILE, LOG_FILE):
             (folder / name).unlink(missing_ok=True)
         changes = folder / CHANGES_FOLDER
-        if not any((changes / "applied").glob("*")):
+        if not any((changes / JOURNAL_FOLDER).glob("*")):
             with suppress(FileNotFoundError):
                 shutil.rmtree(changes)
     except OSError as error:
         raise unwritable(folder, error) from error
-    return folder

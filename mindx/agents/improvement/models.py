@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from enum import Enum
 from pathlib import Path
 
@@ -16,7 +17,7 @@ SELF = "self"
 SELF_FILE = "mindx/agents/improvement/agent.py"  # what `self` names, below the project that mindx itself is
 MAX_CONTEXT_CHARS = 200_000
 MAX_CODE_CHARS = 256 * 1024
-MAX_DIFF_CHARS = 512 * 1024
+MAX_DIFF_CHARS = 1024 * 1024  # more than two files of MAX_CODE_CHARS need
 MAX_NOTES_CHARS = 8000
 MAX_CYCLES = 20
 MAX_SELF_TEST_S = 3600.0
@@ -58,6 +59,9 @@ class ImplementationStatus(str, Enum):
     FAILED_TIMEOUT = "FAILED_TIMEOUT"
     FAILED_PROCESS = "FAILED_PROCESS"
     FAILED_RESULT = "FAILED_RESULT"
+
+
+GOOD = (ImplementationStatus.SUCCESS_EVALUATED, ImplementationStatus.SUCCESS_NEEDS_APPROVAL)
 
 
 class ImprovementRequest(_Record):
@@ -113,7 +117,7 @@ class Evaluation(_Record):
 
 
 class CycleResult(_Record):
-    """One attempt. `sha256` is of `new_content`, the candidate that the gates judged."""
+    """One attempt. `sha256` is of `new_content`, the candidate that the gates judged; a failed one keeps neither."""
 
     cycle: int = Field(ge=1, le=MAX_CYCLES)
     target_path: str = Field(max_length=1024)
@@ -127,6 +131,14 @@ class CycleResult(_Record):
     promoted_to_main: bool = False
     code_updated_requires_restart: bool = False
     error_message: str = Field(default="", max_length=MAX_NOTES_CHARS)
+
+    @model_validator(mode="after")
+    def _same(self) -> Self:
+        if self.sha256 and self.sha256 != hashlib.sha256(self.new_content.encode()).hexdigest():
+            raise ValueError("sha256 is not that of new_content")
+        if self.implementation_status in GOOD and not self.sha256:
+            raise ValueError("a good candidate has its content and sha256")
+        return self
 
 
 class ImprovementData(_Record):
@@ -148,8 +160,7 @@ class ImprovementData(_Record):
     @property
     def candidate(self) -> CycleResult | None:
         """The attempt that passed every gate, or None."""
-        good = (ImplementationStatus.SUCCESS_EVALUATED, ImplementationStatus.SUCCESS_NEEDS_APPROVAL)
-        return next((item for item in self.cycle_results if item.implementation_status in good), None)
+        return next((item for item in self.cycle_results if item.implementation_status in GOOD), None)
 
 
 class ImprovementResult(_Record):
@@ -176,8 +187,11 @@ class ImprovementResult(_Record):
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        if self.ok != self.data.final_status.value.startswith("SUCCESS"):
-            raise ValueError(f"the status {self.status.value} does not go with {self.data.final_status.value}")
+        final = self.data.final_status
+        if self.ok != final.value.startswith("SUCCESS"):
+            raise ValueError(f"the status {self.status.value} does not go with {final.value}")
+        if (final in GOOD) != (self.data.candidate is not None):
+            raise ValueError(f"{final.value} does not go with its attempts")
         return self
 
     @classmethod
