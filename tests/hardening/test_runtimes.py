@@ -43,9 +43,9 @@ def second(
         path.write_text(f"#!/bin/sh\n{text}\n", "ascii")
         path.chmod(0o755)
         paths[name] = str(path)
-    with second_engine(paths) as address, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DOCKER_HOST", address)
-        client = docker.DockerClient(base_url=address)
+    with second_engine(paths) as second, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DOCKER_HOST", second.address)
+        client = docker.DockerClient(base_url=second.address)
         try:
             bring(derived_image, engine, client)
             yield client
