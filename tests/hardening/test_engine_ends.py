@@ -145,6 +145,13 @@ def test_i4_a_run_whose_engine_dies_leaves_whole_records(
     assert left(second) == []
 
 
+def shim_of(pid: int) -> int:
+    """Return the shim of a container by its first process."""
+    parent = int(Path(f"/proc/{pid}/status").read_text().partition("PPid:")[2].split()[0])
+    assert b"containerd-shim" in Path(f"/proc/{parent}/cmdline").read_bytes()
+    return parent
+
+
 def test_i4_a_killed_shim_ends_the_session_typed_and_nothing_is_left(
     engine: docker.DockerClient, derived_image: DerivedImage
 ) -> None:
@@ -154,10 +161,7 @@ def test_i4_a_killed_shim_ends_the_session_typed_and_nothing_is_left(
             running = asyncio.create_task(sandbox.execute(LONG, heard))
             await heard.first()
             pid = first_pid(engine, sandbox)
-            status = Path(f"/proc/{pid}/status").read_text()
-            shim = int(status.partition("PPid:")[2].split()[0])
-            assert b"containerd-shim" in Path(f"/proc/{shim}/cmdline").read_bytes()
-            os.kill(shim, signal.SIGKILL)
+            os.kill(shim_of(pid), signal.SIGKILL)
             with pytest.raises(SandboxLostError) as caught:
                 await asyncio.wait_for(running, 20)
             assert caught.value.code == "container_gone"
