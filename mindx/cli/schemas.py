@@ -177,6 +177,20 @@ def _trace() -> Schema:
     return _document(run_id=TEXT, events=many(event))
 
 
+def _replay() -> Schema:
+    step = table(
+        number=COUNT,
+        action_id=TEXT,
+        name=TEXT,
+        arguments=ANYTHING,
+        asked_s=NUMBER,
+        ended_s=maybe(NUMBER),
+        status=maybe(TEXT),
+        message=TEXT,
+    )
+    return _document(run_id=TEXT, outcome=maybe(TEXT), seconds=NUMBER, steps=many(step), problems=many(TEXT))
+
+
 def _config() -> Schema:
     value: Schema = {"type": ["string", "array", "null"]}
     return _document(settings={"type": "object", "additionalProperties": table(value=value, origin=TEXT)})
@@ -287,6 +301,38 @@ def _tool_test() -> Schema:
     return _document(tool_id=TEXT, version=TEXT, sha256=SHA256, ok=YES_NO, policy=_POLICY, calls=many(call))
 
 
+def _coordinator_status() -> Schema:
+    from mindx.agents.constitution import Layer
+    from mindx.agents.coordinator.performance import ModelPerformance
+
+    agent = table(
+        agent_id=TEXT,
+        agent_type=TEXT,
+        layer=one_of(*(layer.value for layer in Layer)),
+        description=TEXT,
+        capabilities=many(TEXT),
+        registered_at=TEXT,
+    )
+    model = ModelPerformance.model_json_schema(mode="serialization")["properties"]
+    model = {**model, "mean_latency_s": maybe(NUMBER)}
+    del model["latencies_s"]
+    alert = table(resource=TEXT, path=TEXT, percent=NUMBER, limit=NUMBER, resolved=YES_NO)
+    counts: Schema = {"type": "object", "additionalProperties": COUNT}
+    return _document(
+        agents=many(agent), interactions=counts, backlog=counts, alerts=many(alert), performance=many(table(**model))
+    )
+
+
+def _shown_by_coordinator(name: str) -> Callable[[], Schema]:
+    def made() -> Schema:
+        from mindx.cli import coordinator_show
+
+        schema: Schema = getattr(coordinator_show, name).model_json_schema(mode="serialization")
+        return schema
+
+    return made
+
+
 _LEFTOVER = table(container_id=TEXT, name=TEXT, state=TEXT, session_id=TEXT)
 # By name: the command whose document it is, and the schema, made when it is asked for.
 SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
@@ -303,6 +349,10 @@ SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
     "tools": ("tools list", _tools),
     "tool": ("tools show, deprecate", _tool),
     "tool-test": ("tools test", _tool_test),
+    "coordinator-status": ("coordinator status", _coordinator_status),
+    "coordinator-backlog": ("coordinator backlog", _shown_by_coordinator("BacklogDocument")),
+    "coordinator-item": ("coordinator backlog ITEM, approve, reject", _shown_by_coordinator("ItemDocument")),
+    "coordinator-interaction": ("coordinator rollback, work", _shown_by_coordinator("InteractionDocument")),
     "error": ("any command that failed before it had a document", _error),
     "check": ("check", _check),
     "exec": ("exec", _exec),
@@ -320,6 +370,7 @@ SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
     ),
     "pruned": ("runs prune", lambda: _document(dry_run=YES_NO, removed=many(TEXT), kept=COUNT)),
     "trace": ("trace show", _trace),
+    "trace-replay": ("trace replay", _replay),
     "trace-verify": (
         "trace verify",
         lambda: _document(run_id=TEXT, ok=YES_NO, events=COUNT, head=TEXT, problem=TEXT, line=maybe(COUNT), cut=YES_NO),
