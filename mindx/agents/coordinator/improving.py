@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +97,17 @@ class ImprovementDesk:
             item = self._backlog.begin(item.item_id)
         try:
             document = await self._processed(asked, item)
+        except NeedsApproval:
+            raise
         except asyncio.CancelledError:
             if item is not None:
                 self._backlog.interrupted(item.item_id, "it was cancelled")
             raise
-        except MindxError as error:
+        except Exception as error:
+            code, message = getattr(error, "code", "internal_error"), getattr(error, "message", type(error).__name__)
             if item is not None:
-                self._backlog.failed(item.item_id, error.message, self._config.max_attempts)
-            await self._publish(FAILURE_TOPIC, {**_about(asked), "error": error.code})
+                self._backlog.failed(item.item_id, message, self._config.max_attempts)
+            await self._publish(FAILURE_TOPIC, {**_about(asked), "error": code})
             raise
         if item is not None:
             data = document["data"]
@@ -112,11 +116,10 @@ class ImprovementDesk:
         return document
 
     async def _processed(self, asked: Interaction, item: BacklogItem | None) -> dict[str, Any]:
-        request = self._request(asked)
+        result = self._finished(asked, item)
+        request = self._request(asked, finished=result is not None)
         critical = self._judged(asked, request, item)
-        if self._improve is None:
-            raise InputError("improvement_unavailable", "no improvement agent is set up here")
-        result = self._finished(asked, item) or await self._worked(request)
+        result = result or await self._worked(request)
         document = result.model_dump(mode="json")
         if request.tool_spec is None:
             document["applied"] = await self._applied(asked, request, result, item, critical)
@@ -129,12 +132,14 @@ class ImprovementDesk:
         """
         item_id, interaction_id = asked.metadata.get("backlog_item_id"), asked.metadata.get("interaction_id", "")
         item = self._backlog.get(str(item_id)) if item_id else self._backlog.of_interaction(str(interaction_id))
-        report = await asyncio.to_thread(
-            rollback_improvement,
-            item.interaction_id if item is not None else str(interaction_id),
-            work_dir=self._work_dir,
-            constitution=self._constitution,
-            approved=asked.user_id is not None and asked.agent_id is None,
+        report = await _to_its_end(
+            partial(
+                rollback_improvement,
+                item.interaction_id if item is not None else str(interaction_id),
+                work_dir=self._work_dir,
+                constitution=self._constitution,
+                approved=asked.user_id is not None and asked.agent_id is None,
+            )
         )
         if not report.ok:
             raise ImprovementFailedError(report.message, report.model_dump(mode="json"))
@@ -142,14 +147,15 @@ class ImprovementDesk:
             self._backlog.change(item.item_id, frozenset({item.status}), status=BacklogStatus.ROLLED_BACK)
         return report.model_dump(mode="json")
 
-    def _request(self, asked: Interaction) -> ImprovementRequest:
+    def _request(self, asked: Interaction, *, finished: bool) -> ImprovementRequest:
+        """Return what the improvement agent is asked. Raises InputError (improvement_invalid)."""
         about = asked.metadata
         unknown = sorted(set(about) - _KNOWN)
         if unknown:
             raise InputError("improvement_invalid", f"an improvement has no {quoted(unknown[0])} in its metadata")
         spec = about.get("tool_spec")
         target = about.get("target_component") or about.get("target_component_path") or ""
-        if spec is None and self._project is None and target != SELF:
+        if spec is None and self._project is None and target != SELF and not finished:
             raise InputError("improvement_invalid", "there is no project here; only new tools can be developed")
         optional: dict[str, Any] = {
             "cycles": about.get("max_cycles"),
@@ -216,7 +222,8 @@ class ImprovementDesk:
         return item
 
     async def _worked(self, request: ImprovementRequest) -> ImprovementResult:
-        assert self._improve is not None
+        if self._improve is None:
+            raise InputError("improvement_unavailable", "no improvement agent is set up here")
         try:
             with anyio.fail_after(self._config.improvement_timeout_s):
                 result = await self._improve(request)
@@ -256,7 +263,10 @@ class ImprovementDesk:
         digest = digest_of(candidate)
         approved = item is not None and item.change_approved_at is not None and item.change_sha256 == digest
         wanted = approved or not (critical or not self._config.auto_apply)
-        report = await self._written(request, result, approved) if wanted else None
+        report = None
+        if wanted:
+            apply = partial(apply_improvement, request, result, approved=approved)
+            report = await _to_its_end(partial(apply, work_dir=self._work_dir, constitution=self._constitution))
         if report is None or report.status is ApplyStatus.NEEDS_APPROVAL:
             self._ask_about_change(asked, request, item, digest)
             why = f"a person must look at the change of {quoted(request.target_file)}"
@@ -264,26 +274,6 @@ class ImprovementDesk:
         if not report.ok:
             raise ImprovementFailedError(report.message, result.model_dump(mode="json"))
         return report.model_dump(mode="json")
-
-    async def _written(
-        self, request: ImprovementRequest, result: ImprovementResult, approved: bool
-    ) -> ImprovementReport:
-        """Apply a change; who cancels this waits until it is all there, or not at all."""
-        work = asyncio.ensure_future(
-            asyncio.to_thread(
-                apply_improvement,
-                request,
-                result,
-                work_dir=self._work_dir,
-                constitution=self._constitution,
-                approved=approved,
-            )
-        )
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await asyncio.wait({work})
-            raise
 
     def _ask_about_change(
         self, asked: Interaction, request: ImprovementRequest, item: BacklogItem | None, digest: str
@@ -297,6 +287,16 @@ class ImprovementDesk:
 def digest_of(candidate: CycleResult) -> str:
     """Return the digest of exactly what a person says yes to: the file and its new content."""
     return hashlib.sha256(f"{candidate.target_path}\0{candidate.new_content}".encode()).hexdigest()
+
+
+async def _to_its_end(write: Callable[[], ImprovementReport]) -> ImprovementReport:
+    """Write in a thread; who cancels this waits until all is there, or nothing."""
+    work = asyncio.ensure_future(asyncio.to_thread(write))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait({work})
+        raise
 
 
 def _plain_path(target: Any) -> str:

@@ -1,0 +1,264 @@
+"""`mindx coordinator`: how the society does, and a person's word on what it wants to make better."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mindx.agents.beliefs import BeliefSystem
+from mindx.agents.constitution import Constitution
+from mindx.agents.coordinator.agent_book import AgentBook
+from mindx.agents.coordinator.backlog import Backlog
+from mindx.agents.coordinator.backlog_item import OPEN, BacklogItem, BacklogStatus, WaitsFor
+from mindx.agents.coordinator.config import CoordinatorConfig
+from mindx.agents.coordinator.consent import Consent
+from mindx.agents.coordinator.coordinator import IMPROVEMENT_FOLDER, CoordinatorAgent
+from mindx.agents.coordinator.database import FILE, CoordinatorDatabase
+from mindx.agents.coordinator.interaction import Interaction, InteractionType
+from mindx.agents.coordinator.interaction_store import InteractionStore
+from mindx.agents.coordinator.performance import PerformanceMonitor
+from mindx.agents.coordinator.resources import NAMESPACE
+from mindx.agents.improvement.call import call_improvement
+from mindx.cli.agent_parts import at_terminal
+from mindx.cli.coordinator_show import (
+    InteractionDocument,
+    diff_of,
+    exit_code_of,
+    print_end,
+    print_item,
+    print_items,
+)
+from mindx.cli.errors import INTERRUPTED
+from mindx.cli.escape import escape, escape_line
+from mindx.cli.interrupt import run_async
+from mindx.cli.options import json_option
+from mindx.cli.prose import note, print_json
+from mindx.core.document import SCHEMA_VERSION, render_json
+from mindx.core.folders import mind_dir
+from mindx.errors import InputError
+
+EPILOG = """\b
+Examples:
+  mindx coordinator status
+  mindx coordinator backlog
+  mindx coordinator backlog item_1a2b3c4d5e6f
+  mindx coordinator approve item_1a2b3c4d5e6f
+  mindx coordinator reject item_1a2b3c4d5e6f --reason "it works as it is"
+  mindx coordinator rollback item_1a2b3c4d5e6f
+"""
+by_option = click.option("--by", metavar="NAME", default="", help="Who says so; without it, the user of this system.")
+
+
+@click.group(name="coordinator", epilog=EPILOG)
+def command() -> None:
+    """Look at the society, and approve, reject or take back what it makes better."""
+
+
+@command.command(name="status", epilog="\b\nExample:\n  mindx coordinator status --json")
+@json_option
+def status(as_json: bool) -> None:
+    """Show agents, requests, backlog, alerts and how the models do."""
+    document = {"schema_version": SCHEMA_VERSION, **_state()}
+    if as_json:
+        print_json(render_json(document))
+        return
+    for name in ("interactions", "backlog"):
+        told = ", ".join(f"{count} {word}" for word, count in document[name].items()) or "none"
+        click.echo(f"{name.capitalize():<13} {told}")
+    for agent in document["agents"]:
+        click.echo(f"Agent         {escape_line(agent['agent_id'])} ({agent['layer']})")
+    for one in document["performance"]:
+        latency = "" if one["mean_latency_s"] is None else f", {one['mean_latency_s']:.1f} s each"
+        tokens = one["input_tokens"] + one["output_tokens"]
+        name = f"{escape_line(one['model'])} for {escape_line(one['task'])}"
+        click.echo(f"Model         {name}: {one['calls']} calls, {one['failed']} failed{latency}, {tokens} tokens")
+    for alert in document["alerts"]:
+        click.echo(f"Alert         {alert['resource']} {escape_line(alert['path'])} at {alert['percent']:.0f} %")
+    if not document["agents"]:
+        note("no coordinator has worked here yet; `mindx campaign run` begins a campaign")
+
+
+@command.command(name="backlog", epilog="\b\nExamples:\n  mindx coordinator backlog --all --json")
+@click.argument("item_id", metavar="[ITEM]", required=False, default="")
+@click.option("--all", "every", is_flag=True, help="Also what is done, rejected or given up.")
+@json_option
+def backlog(item_id: str, every: bool, as_json: bool) -> None:
+    """List what is to be made better, or show one ITEM with its finished change."""
+    if item_id:
+        with _opened() as parts:
+            item = parts.backlog.get(item_id)
+            print_item(item, diff_of(parts.interactions, item), as_json)
+        return
+    shown = (*OPEN, BacklogStatus.INTERRUPTED)
+    items: tuple[BacklogItem, ...] = ()
+    if (mind_dir() / FILE).exists():
+        with _opened() as parts:
+            items = tuple(item for item in parts.backlog.list() if every or item.status in shown)
+    print_items(items, as_json)
+
+
+@command.command(name="approve", epilog="\b\nExample:\n  mindx coordinator approve item_1a2b3c4d5e6f --yes")
+@click.argument("item_id", metavar="ITEM")
+@click.option("--yes", is_flag=True, help="Do not ask; you have looked at it (`mindx coordinator backlog ITEM`).")
+@by_option
+@json_option
+def approve(item_id: str, yes: bool, by: str, as_json: bool) -> int:
+    """Let work on an ITEM begin, or its finished change be applied.
+
+    A change is applied at once, unless a coordinator is running: then that does it.
+    """
+    with _opened() as parts:
+        item = parts.backlog.get(item_id)
+        change = item.waits_for is WaitsFor.CHANGE
+        if not yes:
+            _ask(item, diff_of(parts.interactions, item))
+        approved = parts.consent.approve(item_id, by or getpass.getuser())
+    if not change:
+        print_item(approved, "", as_json)
+        note("it is worked on by `mindx coordinator work`, or by the worker of a running system")
+        return 0
+    ended = _in_coordinator(lambda made: made.process_interaction(approved.interaction_id))
+    with _opened() as parts:
+        print_item(parts.backlog.get(item_id), "", as_json)
+    return 0 if ended is None else exit_code_of(ended)
+
+
+@command.command(name="reject", epilog='\b\nExample:\n  mindx coordinator reject item_1a2b3c4d5e6f --reason "no"')
+@click.argument("item_id", metavar="ITEM")
+@click.option("--reason", metavar="TEXT", default="", help="Why; it is kept with the item.")
+@by_option
+@json_option
+def reject(item_id: str, reason: str, by: str, as_json: bool) -> None:
+    """Refuse an ITEM for good; the same idea does not come back."""
+    with _opened() as parts:
+        print_item(parts.consent.reject(item_id, by or getpass.getuser(), reason), "", as_json)
+
+
+@command.command(name="rollback", epilog="\b\nExample:\n  mindx coordinator rollback item_1a2b3c4d5e6f")
+@click.argument("name", metavar="ITEM|INTERACTION")
+@by_option
+@json_option
+def rollback(name: str, by: str, as_json: bool) -> int:
+    """Put back what stood there before the change of an ITEM or INTERACTION was applied."""
+    key = "backlog_item_id" if name.startswith("item_") else "interaction_id"
+    with _opened():
+        pass
+    ended = _in_coordinator(
+        lambda made: made.ask(
+            InteractionType.ROLLBACK_COMPONENT, "", metadata={key: name}, user_id=by or getpass.getuser()
+        ),
+        busy=False,
+    )
+    assert ended is not None
+    return print_end(ended, as_json)
+
+
+@command.command(name="work", epilog="\b\nExample:\n  mindx coordinator work --workspace .")
+@click.option(
+    "--workspace",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    required=True,
+    help="The project that is improved; each attempt works on a copy in a container.",
+)
+@click.option(
+    "--improvement-script",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Take the turns of the improvement agent's model from a JSON Lines file, without a network.",
+)
+@json_option
+def work(workspace: Path, improvement_script: Path | None, as_json: bool) -> int:
+    """Work once on the first item of the backlog that can be done now."""
+    config = CoordinatorConfig(improvement_script=improvement_script)
+    try:
+        ended = _in_coordinator(
+            lambda made: made.worker.work_once(), busy=False, project=workspace.absolute(), config=config
+        )
+    except KeyboardInterrupt:
+        note("what was begun is on the backlog as interrupted; approve it to have it done again")
+        return INTERRUPTED
+    if ended is None:
+        note("nothing can be worked on now: see `mindx coordinator backlog`")
+        if as_json:
+            print_json(render_json(InteractionDocument(interaction=None).model_dump(mode="json")))
+        return 0
+    return print_end(ended, as_json)
+
+
+class _Parts:
+    """The tables of the coordinator, as another process may use them beside a running one."""
+
+    def __init__(self, database: CoordinatorDatabase) -> None:
+        def now() -> datetime:
+            return datetime.now(timezone.utc)
+
+        self.database = database
+        self.interactions = InteractionStore(database)
+        self.backlog = Backlog(database, now)
+        self.agents = AgentBook(database)
+        self.consent = Consent(self.backlog, self.interactions, Constitution.load(), now)
+
+
+@contextmanager
+def _opened() -> Iterator[_Parts]:
+    """Give the tables. Raises InputError (coordinator_none) where no coordinator has worked."""
+    if not (mind_dir() / FILE).exists():
+        raise InputError("coordinator_none", f"no coordinator has worked in {mind_dir()}; there is no backlog yet")
+    database = CoordinatorDatabase(mind_dir())
+    try:
+        yield _Parts(database)
+    finally:
+        database.close()
+
+
+def _in_coordinator(do: Any, *, busy: bool = True, **options: Any) -> Interaction | None:
+    """Have a coordinator of our own do something; None when another one runs and `busy` says that it will do it."""
+
+    async def main() -> Any:
+        folder = mind_dir()
+        with BeliefSystem(folder / "beliefs.sqlite3") as beliefs:
+            improve = partial(call_improvement, work_dir=folder / IMPROVEMENT_FOLDER)
+            async with CoordinatorAgent(folder, beliefs=beliefs, improve=improve, **options) as made:
+                return await do(made)
+
+    try:
+        ended: Interaction | None = run_async(main)
+    except InputError as error:
+        if error.code != "coordinator_in_use" or not busy:
+            raise
+        note("a coordinator is running; it applies the change when it comes to it")
+        return None
+    return ended
+
+
+def _state() -> dict[str, Any]:
+    empty: dict[str, Any] = {"agents": [], "interactions": {}, "backlog": {}, "alerts": [], "performance": []}
+    if not (mind_dir() / FILE).exists():
+        return empty
+    with _opened() as parts, BeliefSystem(mind_dir() / "beliefs.sqlite3") as beliefs:
+        return {
+            "agents": [agent.model_dump(mode="json", exclude={"metadata", "status"}) for agent in parts.agents.list()],
+            "interactions": parts.interactions.counts(),
+            "backlog": parts.backlog.counts(),
+            "alerts": [belief.value for belief in beliefs.query("alert.", namespace=NAMESPACE)],
+            "performance": [one.to_dict() for one in PerformanceMonitor(parts.database).list()],
+        }
+
+
+def _ask(item: BacklogItem, diff: str) -> None:
+    """Show what is to be approved and have it confirmed. Raises InputError (approval_unseen), click.Abort."""
+    if not at_terminal():
+        message = f"there is no terminal to ask at; look at it (`mindx coordinator backlog {item.item_id}`), then --yes"
+        raise InputError("approval_unseen", message)
+    note(f"{escape_line(item.target_component_path)}: {escape(item.suggestion)}")
+    if diff:
+        note(escape(diff))
+    click.confirm("Apply this change?" if diff else "Let the work begin?", abort=True, err=True)

@@ -1,0 +1,138 @@
+"""`mindx coordinator`: what the society wants to make better is seen, approved, refused and taken back by a person."""
+
+import asyncio
+
+import pytest
+
+from mindx.agents.coordinator.resources import ResourceSample
+from tests.cli.test_schemas import fits
+from tests.mind.coordinator_support import Improver, in_coordinator
+
+TARGET = {"target_component": "src/a.py", "is_critical_target": True}
+
+
+def idle(paths):
+    return ResourceSample(cpu_percent=1.0, memory_percent=99.0)
+
+
+@pytest.fixture
+def society(mindx):
+    """Return a function that has a coordinator of this state folder do something, on a project of one file."""
+    mind, project = mindx.state / "mind", mindx.folder / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "src" / "a.py").write_text("# old\n")
+
+    def act(work, **options):
+        improver = Improver(work_dir=mind / "improvement", content="# new\n")
+        return in_coordinator(mind, work, improve=improver, project=project, measure=idle, **options)
+
+    return act
+
+
+def ask(made):
+    return made.ask("component_improvement", "make it\x1b[31m better", metadata=TARGET, agent_id="mastermind")
+
+
+def test_a_person_sees_approves_and_takes_back(mindx, society):
+    file = mindx.folder / "project/src/a.py"
+    society(ask)
+    [item] = fits(mindx("coordinator", "backlog", "--json").json, "coordinator-backlog")["items"]
+    name = item["item_id"]
+    listed = mindx("coordinator", "backlog")
+    assert (name in listed.out, "waits (work)" in listed.out, "\x1b" in listed.out) == (True, True, False)
+    unseen = mindx("coordinator", "approve", name)
+    assert (unseen.code, f"backlog {name}" in unseen.err) == (2, True)
+    approved = fits(mindx("coordinator", "approve", name, "--yes", "--by", "ann", "--json").json, "coordinator-item")
+    assert (approved["item"]["status"], approved["item"]["approved_by"]) == ("pending", "ann")
+
+    society(lambda made: made.worker.work_once())
+    shown = mindx("coordinator", "backlog", name)
+    assert (shown.code, "waits (change)" in shown.out, "# new" in shown.out) == (0, True, True)
+    assert file.read_text() == "# old\n"
+    done = mindx("coordinator", "approve", name, "--yes", "--json")
+    assert (done.code, fits(done.json, "coordinator-item")["item"]["status"]) == (0, "completed")
+    assert file.read_text() == "# new\n"
+
+    back = mindx("coordinator", "rollback", name, "--json")
+    assert (back.code, fits(back.json, "coordinator-interaction")["interaction"]["status"]) == (0, "completed")
+    assert file.read_text() == "# old\n"
+    again = mindx("coordinator", "rollback", name)
+    assert (again.code, again.stdout) == (2, b"")
+    assert fits(mindx("coordinator", "backlog", "--all", "--json").json, "coordinator-backlog")["items"]
+    assert mindx("coordinator", "backlog").out == ""
+
+
+def test_a_person_refuses(mindx, society):
+    waits = society(ask)
+    [item] = mindx("coordinator", "backlog", "--json").json["items"]
+    name = item["item_id"]
+    refused = fits(mindx("coordinator", "reject", name, "--reason", "no", "--json").json, "coordinator-item")["item"]
+    assert (refused["status"], refused["rejection_reason"]) == ("rejected_manual", "no")
+    for verb in (("reject", name), ("approve", name, "--yes")):
+        late = mindx("coordinator", *verb)
+        assert (late.code, "rejected_manual" in late.err) == (2, True)
+
+    async def ended(made):
+        return (await made.process_interaction(waits)).status.value
+
+    assert society(ended) == "cancelled"
+
+
+def test_the_status_tells_how_the_society_does(mindx, society):
+    async def work(made):
+        await made.resources.check()
+        made.performance.record("model-1", "plan", latency_s=1.5, usage={"input_tokens": 5, "output_tokens": 7})
+        await ask(made)
+
+    from mindx.agents.beliefs import BeliefSystem
+
+    with BeliefSystem(mindx.state / "mind" / "beliefs.sqlite3") as beliefs:
+        society(work, beliefs=beliefs)
+    found = fits(mindx("coordinator", "status", "--json").json, "coordinator-status")
+    assert found["interactions"] == {"pending_approval": 1}
+    assert found["backlog"] == {"pending_approval": 1}
+    assert {agent["agent_id"]: agent["layer"] for agent in found["agents"]}["coordinator"] == "coordinator"
+    [model] = found["performance"]
+    assert (model["model"], model["calls"], model["output_tokens"], model["mean_latency_s"]) == ("model-1", 1, 7, 1.5)
+    [alert] = found["alerts"]
+    assert (alert["resource"], alert["percent"]) == ("memory", 99.0)
+    plain = mindx("coordinator", "status").out
+    assert "model-1 for plan: 1 calls, 0 failed, 1.5 s each, 12 tokens" in plain
+
+
+def test_where_no_coordinator_has_worked_nothing_is_made_and_this_is_said(mindx):
+    assert fits(mindx("coordinator", "status", "--json").json, "coordinator-status")["agents"] == []
+    assert fits(mindx("coordinator", "backlog", "--json").json, "coordinator-backlog")["items"] == []
+    for verb in (("approve", "item_1", "--yes"), ("reject", "item_1"), ("rollback", "item_1"), ("backlog", "item_1")):
+        none = mindx("coordinator", *verb)
+        assert (none.code, "no coordinator has worked" in none.err) == (2, True)
+    assert not (mindx.state / "mind").exists()
+
+
+def test_an_item_that_is_not_there_and_a_database_that_is_none(mindx, society):
+    society(ask)
+    wrong = mindx("coordinator", "approve", "item_none", "--yes")
+    assert (wrong.code, "item_none" in wrong.err) == (2, True)
+    (mindx.state / "mind" / "coordinator.sqlite3").write_bytes(b"no database" * 500)
+    for name in ("-wal", "-shm"):
+        (mindx.state / "mind" / f"coordinator.sqlite3{name}").unlink(missing_ok=True)
+    broken = mindx("coordinator", "status")
+    assert (broken.code, "coordinator.sqlite3" in broken.err, "Traceback" in broken.err) == (4, True, False)
+
+
+def test_beside_a_running_coordinator_a_person_may_speak_and_nobody_else_works(mindx, society):
+    async def work(made):
+        await ask(made)
+        [item] = made.backlog.list()
+        approved = await asyncio.to_thread(mindx, "coordinator", "approve", item.item_id, "--yes")
+        assert approved.code == 0, approved.err
+        assert made.backlog.get(item.item_id).status.value == "pending"
+        assert (await made.worker.work_once()).status.value == "pending_approval"
+        change = await asyncio.to_thread(mindx, "coordinator", "approve", item.item_id, "--yes")
+        assert (change.code, "a coordinator is running" in change.err) == (0, True)
+        busy = await asyncio.to_thread(mindx, "coordinator", "rollback", item.item_id)
+        assert (busy.code, "another coordinator" in busy.err) == (2, True)
+        assert (await made.worker.work_once()).ok
+
+    society(work)
+    assert (mindx.folder / "project/src/a.py").read_text() == "# new\n"
