@@ -1,0 +1,1 @@
+"""AGInt: takes a directive, divides it into phases, and sees a mission through, one BDI agent for each phase."""
