@@ -12,10 +12,21 @@ PYTHON3 = $(shell command -v $(BIN)/python || command -v python3)
 TEST_WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 TEST_ARGS ?=
 
+# The tests by what they are about; a test file that no other suite names is the wall's.
+SUITES := mindagent mindcode mindwatch mind wall
+SUITE_mindagent := tests/agents tests/context tests/providers tests/tools tests/tasks
+SUITE_mindcode := $(addprefix tests/cli/test_,agent.py agent_terminal.py approve.py shell.py task.py)
+SUITE_mindwatch := $(addprefix tests/cli/test_,live.py status_line.py trace.py watch.py) tests/trace
+SUITE_mind := tests/mind
+FOLDERS := $(filter-out tests/cli tests/data tests/policy_cases,$(patsubst %/,%,$(wildcard tests/*/)))
+SUITE_wall = $(filter-out $(foreach suite,$(filter-out wall,$(SUITES)),$(SUITE_$(suite))), \
+    $(FOLDERS) $(wildcard tests/cli/test_*.py tests/test_*.py))
+
 .PHONY: help
 help:
 	@echo "make demo         set up everything, then run examples/first_plan.json"
 	@echo "make test         set up everything, then run the checks and all tests"
+	@echo "make test-NAME    one suite: $(SUITES)"
 	@echo "make check        format, lint, types, import floors"
 	@echo "make soak         the long form of the attacks: kills, deadlines, races"
 	@echo "make bench        measure, and compare with the gates"
@@ -64,6 +75,16 @@ test: ask
 	@YES=$(YES) scripts/compose.sh
 	@$(MAKE) check
 	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(TEST_ARGS)
+
+.PHONY: $(SUITES:%=test-%)
+$(SUITES:%=test-%): test-%: ask
+	@$(MAKE) YES=1 image
+	@YES=$(YES) scripts/compose.sh
+	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(TEST_ARGS) $(SUITE_$*)
+
+.PHONY: suites
+suites:
+	@$(foreach suite,$(SUITES),echo "$(suite): $(SUITE_$(suite))";)
 
 .PHONY: soak
 soak: image

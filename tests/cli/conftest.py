@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,3 +75,14 @@ def mindx(tmp_path: Path, state_dir: Path) -> Mindx:
 def engine_mindx(mindx: Mindx, derived_image: Any) -> Mindx:
     """`mindx` where the image is there already."""
     return mindx
+
+
+@pytest.fixture
+def script(mindx: Mindx) -> Callable[..., str]:
+    """A function that writes a script of a model's turns into the folder and returns its name."""
+
+    def write(*turns: Any) -> str:
+        (mindx.folder / "turns.jsonl").write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
+        return "turns.jsonl"
+
+    return write

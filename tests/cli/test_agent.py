@@ -1,7 +1,6 @@
-"""`mindx agent`, `chat` and `watch` with a scripted model, as a user has them."""
+"""`mindx agent` and `chat` with a scripted model, as a user has them."""
 
 import asyncio
-import json
 import signal
 
 import jsonschema
@@ -16,17 +15,6 @@ SUM = {"calls": [{"name": "calculator", "arguments": {"expression": "17*3"}}]}
 EDIT = {"calls": [{"name": "file_edit", "arguments": {"path": "app.py", "mode": "overwrite", "content": "x = 2\n"}}]}
 RUN = {"calls": [{"name": "exec_command", "arguments": {"command": ["cat", "app.py"]}}]}
 NO_KEY = {"MINDX_API_KEY": "", "MINDAGENT_API_KEY": ""}
-
-
-@pytest.fixture
-def script(mindx):
-    """Return a function that writes a script of turns into the folder and returns its name."""
-
-    def write(*turns):
-        (mindx.folder / "turns.jsonl").write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
-        return "turns.jsonl"
-
-    return write
 
 
 def test_an_answer_goes_to_stdout_and_the_steps_to_stderr(mindx, script):
@@ -131,17 +119,6 @@ def test_a_conversation_goes_on_after_a_model_that_failed(mindx, script):
     assert "did not answer in time" in done.err
     assert "nothing has changed" in done.err
     assert mindx("chat", "--script", script(), stdin=b"one\n").code == 6
-
-
-def test_a_run_is_watched_to_its_end(mindx, script):
-    mindx("agent", "17*3?", "--script", script(SUM, "It is 51."))
-    done = mindx("watch")
-    assert done.code == 0
-    lines = done.out.splitlines()
-    assert " run_started " in lines[0]
-    assert " run_finished " in lines[-1]
-    assert any('actions calculator {"expression": "17*3"}' in line for line in lines)
-    assert mindx("watch", "20260101T000000000-000000").code == 2
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """`mindx trace replay`: a run from its record alone, and what is wrong with the record."""
 
-import json
 import time
 
 import jsonschema
@@ -15,10 +14,9 @@ WRONG = {"calls": [{"name": "calculator", "arguments": {"expression": "17*"}}]}
 
 
 @pytest.fixture
-def agent_run(mindx):
+def agent_run(mindx, script):
     """A run of an agent that needs no container: a wrong sum, a right one, an answer."""
-    (mindx.folder / "turns.jsonl").write_text("".join(f"{json.dumps(turn)}\n" for turn in (WRONG, SUM, "It is 51.")))
-    assert mindx("agent", "17*3?", "--script", "turns.jsonl").code == 0
+    assert mindx("agent", "17*3?", "--script", script(WRONG, SUM, "It is 51.")).code == 0
     return RunStore(mindx.state / "runs").find("last")
 
 
