@@ -22,6 +22,7 @@ from mindx.core.strict_json import read_json
 from mindx.errors import InputError, StateError
 from mindx.policy.engine import PolicyEngine
 from mindx.runtime.tasks.atomic import read_file, replace_file, unwritable
+from mindx.tools.base import BaseTool
 from mindx.tools.container_entry import ToolEntry, ToolSpec, ToolStatus, faults, place_of
 from mindx.tools.container_runner import MAX_SOURCE_BYTES
 from mindx.tools.container_tool import ContainerTool, definition_of, read_source
@@ -259,11 +260,11 @@ class OfficialToolsRegistry:
         return StateError("registry_damaged", message, details={"path": str(self.path)})
 
 
-class LiveTools:
-    """The tools of an agent as they are now: its own, and what the registry gives it, read anew at each new revision.
+class LiveTools(ToolRegistry):
+    """The tools of an agent: its own (`base`), and what the registry gives it, read anew when `refresh` is called.
 
-    A plan is made and done with one set; the next plan asks again, so that a tool that was registered in between is
-    there. A registered tool never takes the place of one of `base`.
+    A plan is made and done with one set; before the next one an agent refreshes it, so that a tool that was registered
+    in between is there. A registered tool never takes the place of one of `base`. Raises StateError.
     """
 
     def __init__(
@@ -274,23 +275,30 @@ class LiveTools:
         *,
         engine: PolicyEngine | None = None,
     ) -> None:
+        super().__init__(base)
         self._base = base
         self._registry = registry
         self._agent_id = agent_id
         self._engine = engine
-        self._current: tuple[int, ToolRegistry] | None = None
+        self.revision = -1  # of the registry, as it was last read
+        self.refresh()
 
-    def __call__(self) -> ToolRegistry:
-        """Return the tools; the same object as long as the registry is the same. Raises StateError."""
+    def refresh(self) -> None:
+        """Take in what the registry gives now. Raises StateError, and then the set is as it was."""
         revision = self._registry.revision
-        if self._current is None or self._current[0] != revision:
-            more = self._registry.tools(self._agent_id, engine=self._engine)
-            for tool in more:
-                if tool.tool_id in self._base:
-                    _LOG.warning("the registered tool '%s' has the name of a tool that is there", tool.tool_id)
-            made = ToolRegistry([*self._base, *(tool for tool in more if tool.tool_id not in self._base)])
-            self._current = (revision, made)
-        return self._current[1]
+        if revision == self.revision:
+            return
+        found = {tool.tool_id: tool for tool in self._base}
+        for tool in self._registry.tools(self._agent_id, engine=self._engine):
+            if tool.tool_id in self._base:
+                _LOG.warning("the registered tool '%s' has the name of a tool that is there", tool.tool_id)
+            else:
+                found[tool.tool_id] = tool
+        self._tools, self.revision = found, revision
+
+    def with_tools(self, *tools: BaseTool) -> LiveTools:
+        """Return a set with these as well, that is refreshed by itself. Raises InputError (tool_twice), StateError."""
+        return LiveTools(self._base.with_tools(*tools), self._registry, self._agent_id, engine=self._engine)
 
 
 def _entry(made: Mapping[str, Any]) -> ToolEntry:

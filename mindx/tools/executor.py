@@ -38,9 +38,9 @@ class ToolExecutor:
         self.registry = registry if isinstance(registry, ToolRegistry) else ToolRegistry(registry)
         self._grace_s = cancel_grace_s
         self._threads = Threads()
-        self._checks: dict[str, Check] = {
-            tool.tool_id: compile_check(tool.definition, tool.argument_schema) for tool in self.registry
-        }
+        self._checks: dict[str, tuple[BaseTool, Check]] = {}
+        for tool in self.registry:
+            self._check_of(tool)
 
     @property
     def workspace(self) -> Path | None:
@@ -105,8 +105,15 @@ class ToolExecutor:
             return request.problem
         if not isinstance(request.arguments, Mapping):
             return "the arguments are no object"
-        problem = self._checks[tool.tool_id](request.arguments)
+        problem = self._check_of(tool)(request.arguments)
         return f"{tool.tool_id} does not take these arguments: {problem}" if problem else ""
+
+    def _check_of(self, tool: BaseTool) -> Check:
+        """Return a tool's check; the registry may have got the tool, or another version of it, since we began."""
+        known = self._checks.get(tool.tool_id)
+        if known is None or known[0] is not tool:
+            known = self._checks[tool.tool_id] = (tool, compile_check(tool.definition, tool.argument_schema))
+        return known[1]
 
     async def _call(self, tool: BaseTool, arguments: dict[str, Any], context: ToolContext) -> Any:
         if tool.definition.blocking:

@@ -17,7 +17,7 @@ AnyCommandTool = CommandTool[Any, Any]
 
 
 class ToolRegistry:
-    """An immutable set of tools. Raises InputError (tool_twice) when two carry one name."""
+    """A set of tools, which only `refresh` can change. Raises InputError (tool_twice) when two carry one name."""
 
     def __init__(self, tools: Iterable[BaseTool] = ()) -> None:
         self._tools: dict[str, BaseTool] = {}
@@ -72,6 +72,12 @@ class ToolRegistry:
     def with_tools(self, *tools: BaseTool) -> ToolRegistry:
         """Return a registry with these as well. Raises InputError (tool_twice)."""
         return ToolRegistry((*self, *tools))
+
+    def refresh(self) -> None:
+        """Take in what changed where the tools come from, between two plans; a plain set stays as it is.
+
+        Raises StateError.
+        """
 
     def only(self, names: Iterable[str]) -> ToolRegistry:
         """Return a registry with these tools alone. Raises ToolNotFoundError."""

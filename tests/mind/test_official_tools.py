@@ -14,6 +14,7 @@ import pytest
 from mindx.agents.constitution import Constitution, ConstitutionError, Layer
 from mindx.agents.official_tools import LiveTools, OfficialToolsRegistry
 from mindx.errors import InputError, MindxError, StateError
+from mindx.tools.builtin.calculator import CalculatorTool
 from mindx.tools.builtin.time_now import TimeNowTool
 from mindx.tools.container_entry import ToolSpec, ToolStatus
 from mindx.tools.registry import ToolRegistry
@@ -56,18 +57,44 @@ def test_only_the_mastermind_writes(tmp_path: Path, layer: Layer):
 
 
 def test_a_tool_registered_meanwhile_is_there_for_the_next_plan(tmp_path: Path):
-    """The same set until the registry changes, then a new one; a deprecated tool is gone from the one after."""
+    """The same set until it is refreshed, then what is registered now, also beside more tools of an agent's own."""
     writer = registry(tmp_path)
     live = LiveTools(ToolRegistry([TimeNowTool()]), registry(tmp_path, Layer.BDI), "bdi_1")
-    before = live()
-    assert before.names == ("time_now",)
-    assert live() is before
+    wider = live.with_tools(CalculatorTool())
     writer.register(spec(), SOURCE, added_by="x")
-    assert live().names == ("time_now", "word_count")
-    assert before.names == ("time_now",)
+    assert (live.names, wider.names) == (("time_now",), ("time_now", "calculator"))
+    live.refresh()
+    wider.refresh()
+    assert live.names == ("time_now", "word_count")
+    assert wider.names == ("time_now", "calculator", "word_count")
+    same = live.get("word_count")
+    live.refresh()
+    assert live.get("word_count") is same
     writer.deprecate("word_count", "replaced")
-    assert live().names == ("time_now",)
+    live.refresh()
+    assert live.names == ("time_now",)
     assert writer.entry("word_count").deprecation_reason == "replaced"
+
+
+def test_a_registered_tool_takes_no_other_tools_place(tmp_path: Path):
+    """An agent's own tool of the same name stays."""
+    writer = OfficialToolsRegistry(
+        tmp_path, constitution=Constitution.load(), layer=Layer.MASTERMIND, reserved=frozenset()
+    )
+    writer.register(spec(id="time_now"), SOURCE, added_by="x")
+    own = TimeNowTool()
+    assert LiveTools(ToolRegistry([own]), writer).get("time_now") is own
+
+
+def test_a_registry_that_breaks_meanwhile_leaves_the_set_as_it_was(tmp_path: Path):
+    """The error is told, and what the agent had it still has."""
+    writer = registry(tmp_path)
+    writer.register(spec(), SOURCE, added_by="x")
+    live = LiveTools(ToolRegistry(), writer)
+    writer.path.write_text("{")
+    with pytest.raises(StateError):
+        live.refresh()
+    assert live.names == ("word_count",)
 
 
 def test_a_tool_is_given_to_the_agents_that_are_allowed(tmp_path: Path):

@@ -51,12 +51,13 @@ def short_id(prefix: str) -> str:
 class BDIAgent:
     """Pursues goals: a Reasoner of the runtime's loop, so that each of its actions passes policy, approval and trace.
 
-    `provider` makes its plans; `tools` are what EXECUTE_TOOL may use; `actions` are more types of action by their name
-    in capitals, each done by a tool in the same way. `beliefs` are its own under the namespace `bdi.<domain>`.
-    `state_path` is the file that lets it go on after its process died; None keeps all in memory. `constitution` None
-    asks no rules. `reports` has the model write the final answer. `carry_over` lets a new plan begin with the current
-    directory and environment that the last one left. `escalates` tells whoever gave the goal of a failure, by the
-    belief `escalation`. `now` gives seconds since 1970, `clock` monotonic seconds, `new_id` an id from a prefix.
+    `provider` makes its plans; `tools` are what EXECUTE_TOOL may use, refreshed before each plan; `actions` are more
+    types of action by their name in capitals, each done by a tool in the same way. `beliefs` are its own under the
+    namespace `bdi.<domain>`. `state_path` is the file that lets it go on after its process died; None keeps all in
+    memory. `constitution` None asks no rules. `reports` has the model write the final answer. `carry_over` lets a new
+    plan begin with the current directory and environment that the last one left. `escalates` tells whoever gave the
+    goal of a failure, by the belief `escalation`. `now` gives seconds since 1970, `clock` monotonic seconds, `new_id`
+    an id from a prefix.
 
     Raises StateError for a state file that cannot be used, InputError for actions that have a taken name.
     """
@@ -96,15 +97,14 @@ class BDIAgent:
         reporting = Reporting(desk, self._memory, reports=reports)
         self._reporting = reporting
         acts = self._acts(actions or {})
-        self.registry = ToolRegistry((*tools, *acts.values(), VerifyCriterion(reporting.verdict)))
+        self.registry = tools.with_tools(*acts.values(), VerifyCriterion(reporting.verdict))
         checker = PlanChecker(
             tools, acts, beliefs, self.namespace, most=self.budget.plan_steps, constitution=constitution
         )
         planner = Planner(
             desk,
             checker,
-            planner_prompt(tools, acts, self.budget.plan_steps),
-            plan_schema(acts, tools),
+            lambda: self._told(tools, acts),
             repairs=self.budget.repairs,
             new_id=new_id,
         )
@@ -203,6 +203,10 @@ class BDIAgent:
         """
         return await run_agent(self, self._mind, **options)
 
+    def keep_in(self, path: Path) -> None:
+        """Keep the state in another file from now on; the one that it was read from stays as it is."""
+        self._memory.keep_in(path)
+
     def take(self, result: AgentResult) -> BDIResult:
         """Return what a run of the loop came to, for who runs it by other means than `run`."""
         return result_of(self, self._mind, result)
@@ -254,6 +258,12 @@ class BDIAgent:
                 raise InputError("action_type_invalid", f"{name!a} is no free name for a type of action")
             acts[name] = tool
         return acts
+
+    def _told(self, tools: ToolRegistry, acts: Mapping[str, BaseTool]) -> tuple[str, dict[str, Any]]:
+        """Return what the planner's model is told; between two plans the set of tools may change."""
+        tools.refresh()
+        self.registry.refresh()  # the last: it has all that a plan may use
+        return planner_prompt(tools, acts, self.budget.plan_steps), plan_schema(acts, tools)
 
     async def _split(self, given: Sequence[str]) -> list[str]:
         """Add the parts of the goal that is being pursued, each after the one before it."""

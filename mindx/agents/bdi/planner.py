@@ -33,22 +33,24 @@ class PlanningError(MindxError):
 
 
 class Planner:
-    """Has plans made for goals. `system` and `schema` tell the model how; `repairs` is how often one goes back."""
+    """Has plans made for goals; `repairs` is how often one goes back.
+
+    `told` returns what tells the model how to plan, the system prompt and the answer's schema, at the moment when a
+    plan is made.
+    """
 
     def __init__(
         self,
         desk: ModelDesk,
         checker: PlanChecker,
-        system: str,
-        schema: Mapping[str, Any],
+        told: Callable[[], tuple[str, Mapping[str, Any]]],
         *,
         repairs: int,
         new_id: Callable[[str], str],
     ) -> None:
         self._desk = desk
         self._checker = checker
-        self._system = system
-        self._schema = schema
+        self._told = told
         self._repairs = repairs
         self._new_id = new_id
 
@@ -67,11 +69,12 @@ class Planner:
 
         `failed` are the digests of plans that were tried for it already, `states` what tools remember from before.
         """
-        messages = [ChatMessage.system(self._system), ChatMessage.user(situation)]
+        system, schema = self._told()
+        messages = [ChatMessage.system(system), ChatMessage.user(situation)]
         faults: tuple[Fault, ...] = ()
         for attempt in range(self._repairs + 1):
             before_attempt()
-            text = await self._desk.ask(messages, self._schema)
+            text = await self._desk.ask(messages, schema)
             parsed, faults = self._checker.check(plan_source(text), context, states, may_ask=may_ask)
             plan = parsed.plan
             if plan is not None and not faults:
