@@ -64,38 +64,39 @@ class Improver:
             answer = self.answers.pop(0) if self.answers else "good"
             if answer != "good":
                 return failed(request, answer)
-            if request.workspace is None:
-                return made(request)
-            assert self.work_dir is not None
-            return made(request, await candidate(request, self.work_dir, self.content))
+            if request.workspace is not None:
+                assert self.work_dir is not None
+                await keep_changes(request, self.work_dir, self.content)
+            return made(request, self.content)
         finally:
             self.running -= 1
 
 
-async def candidate(request: ImprovementRequest, work_dir: Path, content: str) -> CycleResult:
-    """Change the target in a copy of the project, keep the Changes, and return the candidate."""
+async def keep_changes(request: ImprovementRequest, work_dir: Path, content: str) -> None:
+    """Change the target in a copy of the project and keep the Changes, as the real agent does."""
     async with Session(workspace=request.workspace, open_sandbox=lambda policy, progress: FakeSandbox({})) as session:
         await session.write(request.target_file, content)
         home = RunFolder(work_dir / request.interaction_id / "changes")
         home.path.mkdir(mode=0o700, parents=True)
         await collect(session.sandbox, session.baseline, home, 1_000_000, session.protects, 1000)
-    return CycleResult(
+
+
+def made(request: ImprovementRequest, content: str) -> ImprovementResult:
+    """Return the answer of an agent that did what it was asked."""
+    status = ImplementationStatus.SUCCESS_EVALUATED
+    attempt = CycleResult(
         cycle=1,
         target_path=request.target_file,
-        implementation_status=ImplementationStatus.SUCCESS_EVALUATED,
+        implementation_status=status,
         new_content=content,
         sha256=hashlib.sha256(content.encode()).hexdigest(),
     )
-
-
-def made(request: ImprovementRequest, *candidates: CycleResult) -> ImprovementResult:
-    """Return the answer of an agent that did what it was asked."""
     data = ImprovementData(
         operation_type=request.operation,
         target_path=request.target_file,
-        final_status=ImplementationStatus.SUCCESS_EVALUATED,
+        final_status=status,
         message="it is done",
-        cycle_results=candidates,
+        cycle_results=(attempt,),
     )
     return ImprovementResult(status=ImprovementStatus.SUCCESS, message="it is done", data=data)
 

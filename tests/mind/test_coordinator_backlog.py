@@ -15,10 +15,15 @@ from mindx.agents.coordinator.database import CoordinatorDatabase
 from mindx.agents.coordinator.interaction import InteractionStatus
 from mindx.agents.coordinator.interaction_store import InteractionStore
 from mindx.agents.coordinator.resources import ResourceSample
+from mindx.agents.improvement.models import (
+    ImplementationStatus,
+    ImprovementData,
+    ImprovementResult,
+    ImprovementStatus,
+)
 from mindx.errors import InputError, StateError
 from mindx.providers.scripted import ScriptedProvider
 from tests.mind.coordinator_support import Clock, Improver, in_coordinator
-from tests.mind.coordinator_support import made as made_of
 
 HOUR = 3600.0
 
@@ -240,7 +245,10 @@ def test_an_agent_that_changed_another_file_than_it_was_asked_to_is_not_believed
 
     async def improve(request):
         if request.target_file == "src/b.py":
-            return made_of(request)
+            data = ImprovementData(
+                operation_type=request.operation, final_status=ImplementationStatus.SUCCESS_ROLLED_BACK
+            )
+            return ImprovementResult(status=ImprovementStatus.SUCCESS, message="", data=data)
         other = request.model_copy(update={"target_file": "src/b.py"})
         return await improver(other)
 

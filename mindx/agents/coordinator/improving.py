@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import posixpath
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -17,36 +16,17 @@ from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.agents.coordinator.backlog import Backlog
 from mindx.agents.coordinator.backlog_item import BacklogItem, BacklogStatus, WaitsFor
 from mindx.agents.coordinator.config import CoordinatorConfig
+from mindx.agents.coordinator.improvement_order import order_of
 from mindx.agents.coordinator.interaction import Interaction
 from mindx.agents.improvement.apply import ApplyStatus, ImprovementReport, apply_improvement, rollback_improvement
 from mindx.agents.improvement.models import SELF, SELF_FILE, CycleResult, ImprovementRequest, ImprovementResult
+from mindx.agents.improvement.place import rule_target
 from mindx.core.quote import quoted
 from mindx.errors import InputError, MindxError
-from mindx.tools.container_entry import ToolSpec
 
 Improve = Callable[[ImprovementRequest], Awaitable[ImprovementResult]]
 Publish = Callable[[str, Mapping[str, Any]], Awaitable[object]]
-TOOL_FILE = "tool.py"
 SUCCESS_TOPIC, FAILURE_TOPIC = "component.improvement.success", "component.improvement.failure"
-# What a requester may say. Folders, files of the host, programs and policies are the coordinator's own to choose.
-_KNOWN = frozenset(
-    {
-        "target_component",
-        "target_component_path",
-        "analysis_context",
-        "tool_spec",
-        "max_cycles",
-        "sia_llm_provider",
-        "sia_llm_model",
-        "sia_critique_threshold",
-        "sia_self_test_timeout",
-        "source",
-        "backlog_item_id",
-        "original_priority",
-        "priority",
-        "is_critical_target",
-    }
-)
 
 
 class NeedsApproval(Exception):
@@ -117,7 +97,7 @@ class ImprovementDesk:
 
     async def _processed(self, asked: Interaction, item: BacklogItem | None) -> dict[str, Any]:
         result = self._finished(asked, item)
-        request = self._request(asked, finished=result is not None)
+        request = order_of(asked, self._config, self._project, finished=result is not None)
         critical = self._judged(asked, request, item)
         result = result or await self._worked(request)
         document = result.model_dump(mode="json")
@@ -147,62 +127,28 @@ class ImprovementDesk:
             self._backlog.change(item.item_id, frozenset({item.status}), status=BacklogStatus.ROLLED_BACK)
         return report.model_dump(mode="json")
 
-    def _request(self, asked: Interaction, *, finished: bool) -> ImprovementRequest:
-        """Return what the improvement agent is asked. Raises InputError (improvement_invalid)."""
-        about = asked.metadata
-        unknown = sorted(set(about) - _KNOWN)
-        if unknown:
-            raise InputError("improvement_invalid", f"an improvement has no {quoted(unknown[0])} in its metadata")
-        spec = about.get("tool_spec")
-        target = about.get("target_component") or about.get("target_component_path") or ""
-        if spec is None and self._project is None and target != SELF and not finished:
-            raise InputError("improvement_invalid", "there is no project here; only new tools can be developed")
-        optional: dict[str, Any] = {
-            "cycles": about.get("max_cycles"),
-            "critique_threshold": about.get("sia_critique_threshold"),
-            "self_test_timeout_s": about.get("sia_self_test_timeout"),
-            "llm_provider": about.get("sia_llm_provider"),
-            "llm_model": about.get("sia_llm_model") or self._config.improvement_model,
-        }
-        context = "\n\n".join(part for part in (asked.content, _text(about.get("analysis_context"))) if part)
-        try:
-            return ImprovementRequest.model_validate(
-                {
-                    **{name: value for name, value in optional.items() if value is not None},
-                    "interaction_id": asked.interaction_id,
-                    "target_file": TOOL_FILE if spec is not None else _plain_path(target),
-                    "workspace": self._project if spec is None else None,
-                    "context": context,
-                    "tool_spec": None if spec is None else ToolSpec.read(spec),
-                    "policy": self._config.improvement_policy,
-                    "script": self._config.improvement_script,
-                }
-            )
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise InputError(
-                "improvement_invalid", f"the improvement that is asked for is not usable: {problem}"
-            ) from None
-
     def _judged(self, asked: Interaction, request: ImprovementRequest, item: BacklogItem | None) -> bool:
         """Return whether the target is critical. Raises NeedsApproval until a person has approved the work."""
-        if request.tool_spec is not None:  # it becomes a file of the tools' own folder, never one of a project
-            self._constitution.require(
-                Layer.COORDINATOR, Act.CHANGE_CODE, f"tools/{request.tool_spec.id}/{request.target_file}"
-            )
-            return False
         approved = item is not None and item.approved_at is not None
-        ruling = self._constitution.check(Layer.COORDINATOR, Act.CHANGE_CODE, request.target_file)
+        names = self._names(request)
+        rulings = [self._constitution.check(Layer.COORDINATOR, Act.CHANGE_CODE, name) for name in names]
+        forbidden = any(not ruling.allowed and not ruling.needs_person for ruling in rulings)
         flagged = bool(asked.metadata.get("is_critical_target")) or (item is not None and item.is_critical_target)
-        critical = ruling.needs_person or flagged
-        forbidden = not ruling.allowed and not ruling.needs_person
+        is_file = request.tool_spec is None  # a new tool stands in a folder of its own until a campaign registers it
+        critical = is_file and (flagged or any(ruling.needs_person for ruling in rulings))
         if critical and not approved and not forbidden:
             if item is None:
                 self._keep(asked, request, WaitsFor.WORK)
             raise NeedsApproval(f"a person must approve work on {quoted(request.target_file)}: it is critical")
-        self._constitution.require(Layer.COORDINATOR, Act.CHANGE_CODE, request.target_file, approved=approved)
+        for name in names:
+            self._constitution.require(Layer.COORDINATOR, Act.CHANGE_CODE, name, approved=approved)
         return critical
+
+    def _names(self, request: ImprovementRequest) -> set[str]:
+        """Return the names by which rules may know the target; every one of them is asked about."""
+        if request.tool_spec is not None:
+            return {f"tools/{request.tool_spec.id}/{request.target_file}"}
+        return {request.target_file, rule_target(request.workspace, request.target_file)}
 
     def _keep(self, asked: Interaction, request: ImprovementRequest, waits_for: WaitsFor) -> BacklogItem:
         """Put a request on the backlog, where a person finds it. Raises InputError (improvement_known)."""
@@ -299,19 +245,6 @@ async def _to_its_end(write: Callable[[], ImprovementReport]) -> ImprovementRepo
         raise
 
 
-def _plain_path(target: Any) -> str:
-    """Return a path below the project in its plain spelling; what is none is refused by the Constitution."""
-    if not isinstance(target, str) or not target:
-        raise InputError("improvement_invalid", "metadata.target_component names the file to improve")
-    return posixpath.normpath(target)
-
-
 def _about(asked: Interaction) -> dict[str, Any]:
     target = asked.metadata.get("target_component") or asked.metadata.get("target_component_path") or ""
     return {"interaction_id": asked.interaction_id, "target_component": target}
-
-
-def _text(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    raise InputError("improvement_invalid", "metadata.analysis_context is a text")

@@ -16,7 +16,7 @@ from mindx.errors import InputError
 
 MAX_CONTENT = 100_000  # characters
 MAX_METADATA_BYTES = 1024 * 1024
-MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024  # more than an improvement agent may answer
 MAX_HISTORY = 200
 
 
