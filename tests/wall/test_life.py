@@ -23,21 +23,26 @@ pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).resolve().parents[2]
 LATER = sh("sleep 60", timeout_s=None)
 
-# A PID 1 that says "a spawn began", or "a deadline is due", and then waits for a child that never ends: only the
-# watchdog can free it. What runs is the guest's own watchdog, in a container of the derived image.
+# A PID 1 that says "a spawn began", or "a deadline is due", or whose host has gone, and then waits for a child that
+# never ends: only the watchdog can free it. What runs is the guest's own watchdog, in a container of the derived image.
 WEDGED = """
 import os, sys, time
 sys.path.insert(0, "/mindx")
 from guest import watchdog
 watch = watchdog.Watch()
+host, switch = os.pipe()
+os.dup2(host, 0)
 dog = watchdog.start(watch)
 child = os.fork()
 if child == 0:
+    os.close(switch)
     time.sleep(30)
     os._exit(0)
 began = time.monotonic()
 if sys.argv[1] == "spawn":
     watch.spawn_begins()
+elif sys.argv[1] == "hangup":
+    os.close(switch)
 elif sys.argv[1] == "deadline":
     watch.next_deadline(time.monotonic_ns())
 elif sys.argv[1] == "heartbeat":
@@ -79,11 +84,11 @@ def run_wedged(engine, image, how: str) -> list[str]:
         container.remove(force=True)
 
 
-@pytest.mark.parametrize("how", ["spawn", "deadline"])
+@pytest.mark.parametrize("how", ["spawn", "deadline", "hangup"])
 async def test_rule_2_the_watchdog_frees_what_is_overdue(engine, derived_image, how):
     freed, number, seconds, dog = await asyncio.to_thread(run_wedged, engine, derived_image, how)
     assert (freed, number, dog) == ("True", "9", "0")
-    assert (0.25 if how == "deadline" else 1) <= float(seconds) < 5
+    assert (1 if how == "spawn" else 0.25) <= float(seconds) < 5
 
 
 async def test_rule_2_without_anything_overdue_the_watchdog_does_nothing(engine, derived_image):
