@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mindx.agents.agent_process import AgentProcess
+    from mindx.agents.constitution import Act, Constitution, Layer
+    from mindx.agents.improvement.agent import SelfImprovementAgent
+    from mindx.agents.improvement.apply import apply_improvement, rollback_improvement
+    from mindx.agents.improvement.call import call_improvement
+    from mindx.agents.improvement.models import ImprovementRequest, ImprovementResult
+    from mindx.agents.official_tools import LiveTools, OfficialToolsRegistry
     from mindx.agents.orchestrator import AgentOrchestrator
     from mindx.agents.pipeline import (
         AgentPipeline,
@@ -154,6 +160,8 @@ if TYPE_CHECKING:
     from mindx.tools.builtin.memory_search import LongTermMemoryTool
     from mindx.tools.builtin.time_now import TimeNowTool
     from mindx.tools.command_tool import BoundTool, CommandTool
+    from mindx.tools.container_entry import ToolEntry, ToolSpec
+    from mindx.tools.container_tool import ContainerTool
     from mindx.tools.context import ToolContext
     from mindx.tools.executor import ToolExecutor
     from mindx.tools.function import FunctionTool, tool
@@ -174,6 +182,12 @@ if TYPE_CHECKING:
 # Where each public name lives. It is imported when it is first used (PEP 562): importing mindx costs next to nothing.
 _NAMES = {
     "mindx.agents.agent_process": "AgentProcess",
+    "mindx.agents.constitution": "Act Constitution Layer",
+    "mindx.agents.improvement.agent": "SelfImprovementAgent",
+    "mindx.agents.improvement.apply": "apply_improvement rollback_improvement",
+    "mindx.agents.improvement.call": "call_improvement",
+    "mindx.agents.improvement.models": "ImprovementRequest ImprovementResult",
+    "mindx.agents.official_tools": "LiveTools OfficialToolsRegistry",
     "mindx.agents.orchestrator": "AgentOrchestrator",
     "mindx.agents.pipeline": (
         "AgentPipeline OnFailure PipelineResult PipelineStep PipelineStepResult PipelineStepStatus "
@@ -266,6 +280,8 @@ _NAMES = {
     "mindx.tools.builtin.memory_search": "LongTermMemoryTool",
     "mindx.tools.builtin.time_now": "TimeNowTool",
     "mindx.tools.command_tool": "BoundTool CommandTool",
+    "mindx.tools.container_entry": "ToolEntry ToolSpec",
+    "mindx.tools.container_tool": "ContainerTool",
     "mindx.tools.context": "ToolContext",
     "mindx.tools.executor": "ToolExecutor",
     "mindx.tools.function": "FunctionTool tool",
@@ -287,40 +303,42 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 
 # fmt: off
 __all__ = [
-    "AcceptanceCriterion", "ActionAssessor", "ActionBatch", "ActionDispatcher", "ActionExecutor", "ActionRequest",
-    "ActionRisk", "ActionScheduler", "ActionTraits", "ActionType", "ActionValidation", "AgentContext",
-    "AgentDecision", "AgentError", "AgentEvent", "AgentEventType", "AgentOrchestrator", "AgentPipeline",
-    "AgentProcess", "AgentResult", "AgentRunStatus", "AgentRuntime", "AgentSession", "AgentState",
-    "AgentStateMachine", "AgentTaskEvent", "AgentTaskEventType", "AgentTaskState", "AgentTaskView",
-    "AgentWorkerSpec", "Approval", "ApprovalRequest", "ApprovalResult", "ApprovalScope", "Approver", "ArtifactRef",
-    "BaseProvider", "BaseTool", "BatchValidationResult", "BoundTool", "BoundaryReason", "BoundaryScope",
-    "CacheAwarePacker", "CalculatorTool", "Change", "ChatMessage", "CleanupFailure", "CloseReport", "CommandTool",
-    "CompletionClaim", "CompletionGate", "CompletionValidationResult", "ContextBundle", "ContextConfig",
-    "ContextManager", "ContextOverflowError", "ContextPackResult", "ContextPressure", "ContextQueryTool",
-    "ContextRecord", "ContextStore", "ContextView", "ContinuationCheckpoint", "ConversationStore", "DecisionKind",
-    "DefaultCompletionGate", "DefaultPolicyEngine", "DeniedError", "EngineError", "ErrorCode", "ErrorPhase",
-    "Evidence", "EvidenceKind", "Exec", "ExecCommandTool", "ExecResult", "ExecutionBoundary", "ExecutionMode",
-    "ExitCause", "FileEditTool", "FileError", "FileReadTool", "FileSearchTool", "FixedPlan", "FunctionExecutor",
-    "FunctionTool", "Heartbeat", "ImageError", "ImageUnderstandingTool", "InputError", "LoadedPolicy",
-    "LocalConversationStore", "LocalTaskLedgerStore", "LocalTaskMemoryStore", "LongTermMemory",
-    "LongTermMemoryTool", "LoopParts", "MCPConnectionError", "MCPServerConfig", "MCPTool", "MCPToolCallError",
-    "MCPToolSet", "MemoryReadTool", "MemoryTool", "MindxError", "ModelActionExecutor", "ModelCapabilityRequest",
-    "ModelRequest", "Observation", "ObservationBatch", "OnFailure", "OpenAIProvider", "OpenAIProviderParam",
-    "OrchestrationMode", "OrchestrationPlan", "OrchestrationPlanner", "Outcome", "PipelineResult", "PipelineStep",
-    "PipelineStepResult", "PipelineStepStatus", "PlanResult", "PlanRun", "PolicyEngine", "Provenance",
-    "ProviderCapabilities",
+    "AcceptanceCriterion", "Act", "ActionAssessor", "ActionBatch", "ActionDispatcher", "ActionExecutor",
+    "ActionRequest", "ActionRisk", "ActionScheduler", "ActionTraits", "ActionType", "ActionValidation",
+    "AgentContext", "AgentDecision", "AgentError", "AgentEvent", "AgentEventType", "AgentOrchestrator",
+    "AgentPipeline", "AgentProcess", "AgentResult", "AgentRunStatus", "AgentRuntime", "AgentSession",
+    "AgentState", "AgentStateMachine", "AgentTaskEvent", "AgentTaskEventType", "AgentTaskState", "AgentTaskView",
+    "AgentWorkerSpec", "Approval", "ApprovalRequest", "ApprovalResult", "ApprovalScope", "Approver",
+    "ArtifactRef", "BaseProvider", "BaseTool", "BatchValidationResult", "BoundTool", "BoundaryReason",
+    "BoundaryScope", "CacheAwarePacker", "CalculatorTool", "Change", "ChatMessage", "CleanupFailure",
+    "CloseReport", "CommandTool", "CompletionClaim", "CompletionGate", "CompletionValidationResult",
+    "Constitution", "ContainerTool", "ContextBundle", "ContextConfig", "ContextManager", "ContextOverflowError",
+    "ContextPackResult", "ContextPressure", "ContextQueryTool", "ContextRecord", "ContextStore", "ContextView",
+    "ContinuationCheckpoint", "ConversationStore", "DecisionKind", "DefaultCompletionGate", "DefaultPolicyEngine",
+    "DeniedError", "EngineError", "ErrorCode", "ErrorPhase", "Evidence", "EvidenceKind", "Exec",
+    "ExecCommandTool", "ExecResult", "ExecutionBoundary", "ExecutionMode", "ExitCause", "FileEditTool",
+    "FileError", "FileReadTool", "FileSearchTool", "FixedPlan", "FunctionExecutor", "FunctionTool", "Heartbeat",
+    "ImageError", "ImageUnderstandingTool", "ImprovementRequest", "ImprovementResult", "InputError", "Layer",
+    "LiveTools", "LoadedPolicy", "LocalConversationStore", "LocalTaskLedgerStore", "LocalTaskMemoryStore",
+    "LongTermMemory", "LongTermMemoryTool", "LoopParts", "MCPConnectionError", "MCPServerConfig", "MCPTool",
+    "MCPToolCallError", "MCPToolSet", "MemoryReadTool", "MemoryTool", "MindxError", "ModelActionExecutor",
+    "ModelCapabilityRequest", "ModelRequest", "Observation", "ObservationBatch", "OfficialToolsRegistry",
+    "OnFailure", "OpenAIProvider", "OpenAIProviderParam", "OrchestrationMode", "OrchestrationPlan",
+    "OrchestrationPlanner", "Outcome", "PipelineResult", "PipelineStep", "PipelineStepResult",
+    "PipelineStepStatus", "PlanResult", "PlanRun", "PolicyEngine", "Provenance", "ProviderCapabilities",
     "ProviderError", "ProviderReasoner", "ProviderResponse", "ProviderRouter", "ProviderStreamChunk",
     "ProviderToolCallDelta", "ReActLoop", "Reasoner", "Receipt", "RecordingProvider", "ReplayProvider", "Role",
     "RunConfig", "RunOutcome", "RunResult", "RunStore", "RunTimeoutError", "SandboxError", "SandboxLostError",
-    "ScriptedProvider", "ScriptedReasoner", "ScriptedTurn", "Session", "SessionCommand", "SessionCommandType",
-    "SessionEnvironment", "SessionEvent", "SessionEventType", "SessionPolicy", "SessionState", "SimpleCoder",
-    "Skill", "SkillTool", "StateError", "StateMachineError", "Status", "StepRecord", "StepTimeoutError",
-    "StreamingTool", "SubAgentExecutor", "SyncSession", "TaskConstraint", "TaskCoordinator", "TaskLedger",
-    "TaskState", "TaskStatus", "TimeNowTool", "ToolCall", "ToolContext", "ToolDefinition", "ToolError",
-    "ToolExecutor", "ToolNotFoundError", "ToolProgress", "ToolRegistry", "ToolResult", "ToolValidationError",
-    "TraceRecorder", "UserInputOption", "UserInputRequest", "ValidationDecision", "WorkspaceError",
-    "WorkspacePathError", "WorkspacePathResolver", "load_mcp_servers", "load_policy", "load_skills", "serve_agent",
-    "tool",
+    "ScriptedProvider", "ScriptedReasoner", "ScriptedTurn", "SelfImprovementAgent", "Session", "SessionCommand",
+    "SessionCommandType", "SessionEnvironment", "SessionEvent", "SessionEventType", "SessionPolicy",
+    "SessionState", "SimpleCoder", "Skill", "SkillTool", "StateError", "StateMachineError", "Status",
+    "StepRecord", "StepTimeoutError", "StreamingTool", "SubAgentExecutor", "SyncSession", "TaskConstraint",
+    "TaskCoordinator", "TaskLedger", "TaskState", "TaskStatus", "TimeNowTool", "ToolCall", "ToolContext",
+    "ToolDefinition", "ToolEntry", "ToolError", "ToolExecutor", "ToolNotFoundError", "ToolProgress",
+    "ToolRegistry", "ToolResult", "ToolSpec", "ToolValidationError", "TraceRecorder", "UserInputOption",
+    "UserInputRequest", "ValidationDecision", "WorkspaceError", "WorkspacePathError", "WorkspacePathResolver",
+    "apply_improvement", "call_improvement", "load_mcp_servers", "load_policy", "load_skills",
+    "rollback_improvement", "serve_agent", "tool",
 ]
 # fmt: on
 
