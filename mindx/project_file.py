@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mindx.core.folders import calling_home
 from mindx.core.table import Kind, Problem, Table, TableError, key, keys_of, several, text
 from mindx.errors import InputError
 from mindx.policy.document import MAX_FILE_BYTES, read_document
@@ -118,14 +119,15 @@ def find_project_file(folder: Path) -> Path | None:
     /tmp above `folder`, in which anybody may put a file.
     """
     folder = folder.resolve()
-    home, owner = Path.home().resolve(), folder.stat().st_uid
+    owner = folder.stat().st_uid
+    homes = {home.resolve() for home in (Path.home(), calling_home()) if home is not None}
     for at in (folder, *folder.parents):
         found = at.stat()
         if found.st_uid != owner or (found.st_mode & stat.S_IWOTH and at != folder):
             return None
         if os.path.lexists(at / NAME):
             return at / NAME
-        if (at / ".git").exists() or at == home:
+        if (at / ".git").exists() or at in homes:
             return None
     return None
 

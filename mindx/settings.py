@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mindx.core.folders import STATE_VARIABLE
+from mindx.core.folders import CONFIG_VARIABLE, STATE_VARIABLE
 from mindx.errors import InputError
-from mindx.policy.layers import CONFIG_VARIABLE, Merged, load_layers, user_policy_path
+from mindx.policy.layers import Merged, load_layers, user_policy_path
 from mindx.policy.load import LoadedPolicy, read_policy_file
 from mindx.project_file import ProjectFile, Wishes, find_project_file, layer_of, parse_wishes, policy_path
 from mindx.project_file import read_project_file as read_project

@@ -1,27 +1,75 @@
-"""Under sudo: what root wrote into the calling user's state folder goes to that user."""
+"""Under sudo: the state folder is the calling user's, and what root wrote into it goes to that user."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
+
+from mindx.core.folders import calling_home, calling_user, state_dir
+from mindx.errors import StateError
+
+T = TypeVar("T")
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_LINKS = 40
 
 
-def caller_ids(environ: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return the uid and gid of who called sudo; None when this is no sudo, or root called it."""
-    if os.geteuid() != 0:
-        return None
+def for_caller(work: Callable[[], T]) -> Callable[[], T]:
+    """Return `work` with the state folder made ready before it, if this is sudo."""
+    ids = calling_user()
+    if ids is None:
+        return work
+
+    def with_folder() -> T:
+        folder, home = state_dir(), calling_home()
+        if home is not None and folder.is_relative_to(home):
+            try:
+                make_folder(folder, home, ids)
+            except OSError as error:
+                raise StateError(
+                    "state_folder_unusable",
+                    f"cannot use {folder}, the state folder of who called sudo: {error.strerror}. No link may be on "
+                    "the way there; or name another folder in MINDX_STATE_DIR.",
+                ) from error
+        return work()
+
+    return with_folder
+
+
+def hand_over_state() -> None:
+    """Give what is in the state folder to the caller, if this is sudo; call it when nothing is written any more."""
+    ids = calling_user()
+    if ids is not None:
+        hand_over(state_dir(), ids)
+
+
+def make_folder(folder: Path, home: Path, ids: tuple[int, int]) -> None:
+    """Make a folder below the caller's home, and what is missing above it, as the caller's own.
+
+    Every name is taken by its directory's handle: root must not write where a link of the caller's leads. Raises
+    OSError, also for such a link.
+    """
+    with _opened(home) as (_, top):
+        handle = os.dup(top)
     try:
-        uid, gid = int(environ["SUDO_UID"]), int(environ["SUDO_GID"])
-    except (KeyError, ValueError):
-        return None
-    return (uid, gid) if uid > 0 else None
+        for name in folder.relative_to(home).parts:
+            try:
+                os.mkdir(name, 0o755, dir_fd=handle)
+                made = True
+            except FileExistsError:
+                made = False
+            below = os.open(name, _DIRECTORY, dir_fd=handle)
+            os.close(handle)
+            handle = below
+            if made and os.fstat(handle).st_uid == 0:
+                os.fchown(handle, *ids)
+    finally:
+        os.close(handle)
 
 
 def hand_over(folder: Path, ids: tuple[int, int]) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -21,16 +23,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # What the tools log is in the trace; without a handler Python would print warnings on stderr.
     logging.getLogger().addHandler(logging.NullHandler())
     given = sys.argv[1:] if arguments is None else list(arguments)
-    code = guarded(lambda: cli.main(args=given, prog_name="mindx", standalone_mode=False), given)
-    if "SUDO_UID" in os.environ:
-        from mindx.cli.caller import caller_ids, hand_over
-        from mindx.core.folders import state_dir
 
-        ids = caller_ids(os.environ)
-        if ids is not None:
-            hand_over(state_dir(), ids)
+    def work() -> Any:
+        return cli.main(args=given, prog_name="mindx", standalone_mode=False)
+
+    if "SUDO_UID" in os.environ:
+        from mindx.cli.caller import for_caller, hand_over_state
+
+        code = guarded(for_caller(work), given)
+        hand_over_state()
+    else:
+        code = guarded(work, given)
     if code == INTERRUPTED:
         # Python remembers an interrupt that met it in an exec() and would end by SIGINT after all, not with our code.
+        os._exit(code)
+    if arguments is None:
+        # The process is ours: to take a thousand modules apart, one by one, is a tenth of a short command.
+        atexit._run_exitfuncs()
         os._exit(code)
     sys.exit(code)
 

@@ -16,15 +16,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from platformdirs import user_config_path
-
-from mindx.core.folders import state_dir
+from mindx.core.folders import config_dir, state_dir
 from mindx.core.table import TableError, keys_of, written_name
 from mindx.errors import InputError
 from mindx.policy.load import LoadedPolicy, load_policy, parse_policy, read_policy_file
 from mindx.policy.model import Approvals, CommandLayer, Limits, MergedPolicy, Policy, WorkspaceRules
 
-CONFIG_VARIABLE = "MINDX_CONFIG_DIR"
 PROJECT_FILE = Path(".mindx") / "policy.yaml"
 LayerName = Literal["command line", "project", "user", "preset"]
 _AUTONOMOUS = ("never", "flag", "always")
@@ -203,9 +200,7 @@ def _refuse_untrusted(layer: Layer) -> None:
 
 def user_policy_path() -> Path:
     """Return where the user's own policy stands, whether or not there is one."""
-    chosen = os.environ.get(CONFIG_VARIABLE)
-    folder = Path(chosen).expanduser().absolute() if chosen else user_config_path("mindx")
-    return folder / "policy.yaml"
+    return config_dir() / "policy.yaml"
 
 
 def _project_layer(project: Path) -> Layer | None:

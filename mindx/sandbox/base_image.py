@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import io
-import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import docker
 
-from mindx.errors import EngineError, ImageError
-from mindx.sandbox.apt_sources import Distribution, Source, read_distribution, read_sources
-from mindx.sandbox.build_leftovers import build_folder, container_name
-from mindx.sandbox.dockerfile_build import build_dockerfile
+from mindx.errors import EngineError
+from mindx.sandbox.build_leftovers import container_name
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
-from mindx.sandbox.host_certificates import extra_certificates
 from mindx.sandbox.image_definition import ImageDefinition, read_definition
 from mindx.sandbox.image_pull import find_pulled, pull_image
-from mindx.sandbox.image_records import BaseImage, PackageVersion, add_record, locked, read_records
-from mindx.sandbox.mmdebstrap import build_tar, read_packages
+from mindx.sandbox.image_records import (
+    PROJECT_PREFIX,
+    BaseImage,
+    PackageVersion,
+    add_record,
+    locked,
+    read_records,
+)
 from mindx.sandbox.owner import Owner
-from mindx.sandbox.project_image import ProjectImage, find_project_image, is_project_image
+
+if TYPE_CHECKING:
+    from mindx.sandbox.project_image import ProjectImage
 
 REPOSITORY = "mindx-base"
 # Part of what decides whether an image is still good: raise it when this module builds something else.
 RECIPE = "3"
 LABEL_NAME = "mindx.image"
 LABEL_DEFINITION = "mindx.definition"
-_LABEL_DISTRIBUTION = "mindx.distribution"
-_LABEL_CERTIFICATES = "mindx.host-certificates"
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LABEL_DISTRIBUTION = "mindx.distribution"
+LABEL_CERTIFICATES = "mindx.host-certificates"
 
 Progress = Callable[[str], None]
 
@@ -128,9 +129,11 @@ def reference_of(name: str) -> str:
 
 def _definition(name: str) -> tuple[ImageDefinition | ProjectImage, str]:
     """Return what an image is made of, and its digest; a ProjectImage is one with a Dockerfile."""
-    if not is_project_image(name):
+    if not name.startswith(PROJECT_PREFIX):
         definition, digest = read_definition(name)
         return definition, f"{RECIPE}-{digest}"
+    from mindx.sandbox.project_image import find_project_image
+
     own = find_project_image(name)
     if own.dockerfile:
         return own, _joined(name, _digest_of(own.parent.name if own.parent else own.base))
@@ -168,12 +171,12 @@ def _adopt(client: docker.DockerClient, name: str, digest: str) -> BaseImage | N
     labels = found["Config"].get("Labels") or {}
     if labels.get(LABEL_NAME) != name or labels.get(LABEL_DEFINITION) != digest:
         return None
-    count = labels.get(_LABEL_CERTIFICATES, "")
+    count = labels.get(LABEL_CERTIFICATES, "")
     image = BaseImage(
         name=name,
         image_id=found["Id"],
         definition_sha256=digest,
-        distribution=labels.get(_LABEL_DISTRIBUTION, ""),
+        distribution=labels.get(LABEL_DISTRIBUTION, ""),
         built_at=found.get("Created", ""),
         host_certificates=int(count) if count.isdecimal() else 0,
         packages=_installed_packages(client, found["Id"]),
@@ -184,6 +187,8 @@ def _adopt(client: docker.DockerClient, name: str, digest: str) -> BaseImage | N
 
 def _installed_packages(client: docker.DockerClient, image_id: str) -> tuple[PackageVersion, ...]:
     """Read the list of packages out of a container that never starts."""
+    from mindx.sandbox.mmdebstrap import read_packages
+
     try:
         container = client.api.create_container(
             image_id, entrypoint=["true"], network_disabled=True, name=container_name(Owner.me())
@@ -206,130 +211,14 @@ def _build(
     progress: Progress,
     anew: bool = False,
 ) -> BaseImage:
-    if isinstance(definition, ProjectImage):
-        return _build_own(client, name, definition, digest, progress, anew)
-    return _build_packages(client, name, definition, digest, progress)
+    from mindx.sandbox.base_build import build_own, build_packages  # every session comes by here; few build
 
-
-def _build_own(
-    client: docker.DockerClient, name: str, own: ProjectImage, digest: str, progress: Progress, anew: bool
-) -> BaseImage:
-    base = ensure_base(client, own.parent.name if own.parent else own.base, progress)
-    progress(f"building the image {name} from the project's Dockerfile")
-    built_at = _now()
-    labels = _labels(name, digest, base.distribution, base.host_certificates, "a project's own", built_at)
-    image_id = build_dockerfile(
-        client, own.dockerfile, own.files, base.image_id, _reference(name, digest), labels, progress, anew
-    )
-    image = BaseImage(
-        name=name,
-        image_id=image_id,
-        definition_sha256=digest,
-        distribution=base.distribution,
-        built_at=built_at,
-        host_certificates=base.host_certificates,
-        packages=_packages_if_any(client, image_id),
-    )
+    reference = _reference(name, digest)
+    if isinstance(definition, ImageDefinition):
+        image = build_packages(client, name, definition, digest, reference, progress)
+    else:
+        base = ensure_base(client, definition.parent.name if definition.parent else definition.base, progress)
+        image = build_own(client, name, definition, digest, reference, base, progress, anew)
+        image = image.changed(packages=_packages_if_any(client, image.image_id))
     add_record(image)
     return image
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-
-
-def _labels(
-    name: str, digest: str, distribution: str, certificates: int, description: str, built_at: str
-) -> dict[str, str]:
-    return {
-        LABEL_NAME: name,
-        LABEL_DEFINITION: digest,
-        _LABEL_DISTRIBUTION: distribution,
-        _LABEL_CERTIFICATES: str(certificates),
-        # The annotations of the OCI image specification.
-        "org.opencontainers.image.title": f"{REPOSITORY}-{name}",
-        "org.opencontainers.image.description": description,
-        "org.opencontainers.image.created": built_at,
-        "org.opencontainers.image.version": digest,
-        "org.opencontainers.image.base.name": distribution,
-    }
-
-
-def _build_packages(
-    client: docker.DockerClient, name: str, definition: ImageDefinition, digest: str, progress: Progress
-) -> BaseImage:
-    distribution, sources = _host_sources()
-    certificates = extra_certificates()
-    progress(f"building the image {name} from the packages of {distribution.name}; this takes about a minute")
-    try:
-        with build_folder() as folder:
-            tar_path = build_tar(definition, distribution, sources, certificates, folder, progress)
-            with open(tar_path, "rb") as tar:
-                packages = read_packages(tar)
-            progress("importing the image into the engine")
-            built_at = _now()
-            labels = _labels(name, digest, distribution.name, len(certificates), definition.description, built_at)
-            image_id = _import(client, tar_path, _reference(name, digest), labels)
-    except OSError as error:
-        raise ImageError("image_build_failed", f"cannot build the image {name}: {error}") from error
-    image = BaseImage(
-        name=name,
-        image_id=image_id,
-        definition_sha256=digest,
-        distribution=distribution.name,
-        built_at=built_at,
-        host_certificates=len(certificates),
-        packages=packages,
-    )
-    add_record(image)
-    return image
-
-
-def _host_sources() -> tuple[Distribution, list[Source]]:
-    distribution = read_distribution()
-    if distribution is None:
-        raise ImageError(
-            "image_no_sources",
-            "cannot build an image here: this is neither Debian nor Ubuntu. Build it on such a machine.",
-        )
-    sources = read_sources(distribution.codename)
-    if not any(source.suite == distribution.codename for source in sources):
-        raise ImageError(
-            "image_no_sources",
-            f"cannot build an image: /etc/apt names no package source for {distribution.codename} with the component "
-            "main. Add the distribution's own, then try again.",
-        )
-    return distribution, sources
-
-
-def _import(client: docker.DockerClient, tar_path: Path, reference: str, labels: dict[str, str]) -> str:
-    """Stream the tar into the engine and return the image's id."""
-    repository, _, tag = reference.rpartition(":")
-    changes = [f"LABEL {label}={json.dumps(value)}" for label, value in labels.items()]
-    changes += [f"ENV PATH={_PATH}", "ENV LANG=C.UTF-8", 'CMD ["/bin/bash"]']
-    try:
-        said = client.api.import_image_from_file(str(tar_path), repository=repository, tag=tag, changes=changes)
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, f"import the image {reference}") from error
-    return parse_import(said, reference)
-
-
-def parse_import(said: str, name: str) -> str:
-    """Return the id of the image that the engine imported; `said` is its answer, JSON lines. Raises EngineError.
-
-    The engine answers 200 before it begins, so a fault comes as one of the lines.
-    """
-    image_id = ""
-    for line in said.splitlines():
-        try:
-            part = json.loads(line)
-        except ValueError:
-            continue
-        if "error" in part:
-            fault = docker.errors.APIError(str(part["error"]), explanation=str(part["error"]))
-            raise engine_error(fault, f"import the image {name}")
-        if str(part.get("status", "")).startswith("sha256:"):
-            image_id = part["status"]
-    if not image_id:
-        raise EngineError("engine_failed", f"cannot import the image {name}: the engine named no image. Try again.")
-    return image_id

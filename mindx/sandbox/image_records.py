@@ -16,6 +16,7 @@ from mindx.core.table import Table, key, several, table, text, whole
 from mindx.errors import ImageError
 
 SCHEMA_VERSION = 1
+PROJECT_PREFIX = "project-"  # of the names of projects' own images
 # More engines than anyone uses from one account; older records go.
 _MAX_RECORDS = 20
 

@@ -19,9 +19,8 @@ from mindx.core.table import Kind, Table, TableError, key, several, text
 from mindx.errors import ImageError
 from mindx.sandbox.dockerfile import find_fault
 from mindx.sandbox.image_definition import ImageDefinition, check_package, check_path
-from mindx.sandbox.image_records import check_name, images_dir
+from mindx.sandbox.image_records import PROJECT_PREFIX, check_name, images_dir
 
-PREFIX = "project-"
 SCHEMA_VERSION = 1
 MAX_PACKAGES = 200
 MAX_FILES = 64
@@ -29,7 +28,7 @@ MAX_FILES = 64
 
 def check_base(name: str) -> str:
     """Return the name of an image that others may be made of. Raises ValueError."""
-    if name.startswith(PREFIX):
+    if name.startswith(PROJECT_PREFIX):
         raise ValueError("is a project's own image; name one of `mindx image list` that is not")
     try:
         check_name(name)
@@ -81,7 +80,7 @@ class ProjectImage(Table):
     @property
     def name(self) -> str:
         """The image's name: the digest of the definition."""
-        return PREFIX + hashlib.sha256(_canonical(self)).hexdigest()[:32]
+        return PROJECT_PREFIX + hashlib.sha256(_canonical(self)).hexdigest()[:32]
 
     @property
     def parent(self) -> ProjectImage | None:
@@ -112,11 +111,6 @@ class RememberedImage:
     image: ProjectImage
     project: str
     superseded: bool
-
-
-def is_project_image(name: str) -> bool:
-    """Return True for the name of a project's own image."""
-    return name.startswith(PREFIX)
 
 
 def remember_project_image(image: ProjectImage, project: Path) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from mindx.core.folders import calling_home
 from mindx.errors import Phase, WorkspaceError
 from mindx.workspace.handle import open_root
 
@@ -113,8 +114,8 @@ def _check(handle: int, folder: Path, shown: str, phase: Phase, environ: Mapping
         if not any(_is_below(real, allowed) for allowed in _ALLOWED_TREES)
     ):
         raise _refused("workspace_system", f"{shown} is a system folder; name a project folder", phase)
-    home = environ.get("HOME") or str(Path.home())
-    if real == os.path.realpath(home) or _is_below(os.path.realpath(home), real):
+    homes = [os.path.realpath(home) for home in (environ.get("HOME") or Path.home(), calling_home()) if home]
+    if any(real == home or _is_below(home, real) for home in homes):
         raise _refused("workspace_home", f"{shown} holds your whole home; name a project folder in it", phase)
     for socket in _engine_sockets(environ):
         if os.path.exists(socket) and _is_below(os.path.realpath(socket), real):

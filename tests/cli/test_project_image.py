@@ -8,8 +8,8 @@ from pathlib import Path
 import docker
 import pytest
 
+from mindx.core.folders import CONFIG_VARIABLE
 from mindx.errors import InputError
-from mindx.policy.layers import CONFIG_VARIABLE
 from mindx.project_file import trust_project_file
 from mindx.sandbox.base_image import rebuild_base
 from mindx.sandbox.dockerfile import find_fault

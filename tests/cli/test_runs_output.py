@@ -111,7 +111,7 @@ def test_50_mib_are_streamed(folder, options):
         "from mindx.cli.main import main\n"
         "def peak(): return int(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0])\n"
         "before = peak()\n"
-        "try: code = main()\n"
+        "try: code = main(sys.argv[1:])\n"
         "except SystemExit as end: code = end.code\n"
         "print(code, peak() - before, file=sys.stderr)\n"
     )

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from mindx.core.folders import CONFIG_VARIABLE
 from mindx.errors import InputError
-from mindx.policy.layers import CONFIG_VARIABLE
 from mindx.project_file import find_project_file, trust_project_file
 from mindx.settings import effective_policy, policy_in_force, read_settings, unknown_variables
 

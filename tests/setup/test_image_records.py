@@ -12,7 +12,7 @@ import pytest
 from mindx.core.data_files import data_path
 from mindx.core.folders import state_dir as find_state_dir
 from mindx.errors import ImageError
-from mindx.sandbox.base_image import parse_import
+from mindx.sandbox.base_build import parse_import
 from mindx.sandbox.image_definition import definition_names, parse_definition, read_definition
 from mindx.sandbox.image_records import BaseImage, PackageVersion, add_record, locked, read_records
 
