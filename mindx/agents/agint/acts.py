@@ -17,9 +17,9 @@ from mindx.agents.bdi.goals import Goal
 from mindx.agents.bdi.result import BDIResult
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
-from mindx.core.agent_error import ErrorCode
+from mindx.agents.outer_failure import raise_outer
 from mindx.core.message import ChatMessage
-from mindx.errors import InputError, ProviderError, SandboxError
+from mindx.errors import InputError
 from mindx.providers.base import BaseProvider, ModelRequest
 from mindx.providers.failures import provider_error
 
@@ -184,13 +184,8 @@ class Acts:
         finally:
             await agent.close()
         self.count(result.usage)
-        error = None if result.run is None else result.run.error_info
         # A phase whose model or container failed has not been tried: it stays as it is, and the mission sees to it.
-        if error is not None and error.code is ErrorCode.PROVIDER_FAILED:
-            code = str(error.details.get("code", "provider_failed"))
-            raise ProviderError(code, error.message, recoverable=error.recoverable)
-        if error is not None and error.code is ErrorCode.SANDBOX_FAILED:
-            raise SandboxError(str(error.details.get("code", "sandbox_failed")), error.message)
+        raise_outer(result.run)
         return result
 
     def _believe(self, mission: Mission, key: str, value: Any) -> None:

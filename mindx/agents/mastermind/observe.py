@@ -1,0 +1,44 @@
+"""What Mastermind sees of its system: facts that it looks up itself, whatever a planner believes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindx.agents.mastermind.desk import CampaignDesk
+
+MAX_CAMPAIGNS = 5
+MAX_BELIEFS = 30
+
+
+def system_state(desk: CampaignDesk) -> dict[str, Any]:
+    """Return the system's state as plain values: tools, agents, requests, campaigns, beliefs, objectives."""
+    coordinator = desk.coordinator
+    return {
+        "tools": [_tool(entry) for entry in desk.registry.entries()],
+        "agents": [
+            {"agent_id": one.agent_id, "layer": one.layer.value, "status": one.status.value}
+            for one in coordinator.agents.list()
+        ],
+        "interactions": coordinator.interactions.counts(),
+        "campaigns": [_campaign(one) for one in desk.history()[:MAX_CAMPAIGNS]],
+        "beliefs": [
+            {"key": one.key, "value": one.value, "confidence": one.confidence}
+            for one in desk.beliefs.query(namespace="", limit=MAX_BELIEFS)
+        ],
+    }
+
+
+def _tool(entry: Any) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "version": entry.version,
+        "status": entry.status.value,
+        "description": entry.description[:500],
+        "capabilities": [one.name for one in entry.capabilities],
+    }
+
+
+def _campaign(one: Any) -> dict[str, Any]:
+    summary = "" if one.outcome is None else one.outcome.summary
+    tools = [task.tool_id for task in one.sub_tasks if task.registered]
+    return {"directive": one.directive[:300], "status": one.status.value, "tools": tools, "summary": summary[:500]}
