@@ -29,6 +29,7 @@ from scripts.bench.baselines import (
     pinned,
     run_native,
 )
+from scripts.bench.cli_probe import MINDX, PYTHON, docker_run, run_cold, write_plan
 from scripts.bench.hardening_probe import probe_hardening, probe_workload
 from scripts.bench.memory import measure_memory
 from scripts.bench.samples import Samples, interleave, repeat
@@ -67,6 +68,7 @@ class Bench:
     image_id: str = ""
     cpuset: str = ""
     cpus: int = 1
+    host: dict[str, Any] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def rounds(self, whole: int) -> int:
@@ -97,13 +99,22 @@ class Bench:
 
         return action
 
+    def cold(self, name: str, argv: list[str]) -> Callable[[], Awaitable[None]]:
+        """Return an action that starts a program and waits for its end."""
+
+        async def action() -> None:
+            with self.samples.time(name):
+                run_cold(argv)
+
+        return action
+
     async def look(self) -> None:
         """Open one session, which also prepares the image, and take down what the baselines have to share with it."""
         async with self.session() as session:
             await session.run(["true"])
             (owned,) = self.client.api.containers(filters={"label": f"mindx.pid={os.getpid()}"})
             found = self.client.api.inspect_container(owned["Id"])
-        self.image_id = found["Image"]
+        self.image_id, self.host = found["Image"], found["HostConfig"]
         self.cpuset = found["HostConfig"]["CpusetCpus"]
         self.cpus = len(parse_cpuset(self.cpuset)) or len(os.sched_getaffinity(0))
 
@@ -325,6 +336,25 @@ async def probe_agent(bench: Bench) -> None:
         await many()
 
 
+async def probe_cli(bench: Bench) -> None:
+    """Whole processes: the help, a check and a program in a container, each from a cold start."""
+    plan = str(write_plan(bench.folder / "plan200.json"))
+    python, mindx_exec = list(PYTHON), [*MINDX, "exec", "--no-stdin", "--", "true"]
+    # As a user has it: on all CPUs, and with bytecode that is there already.
+    quick = [
+        bench.cold(name, argv)
+        for name, argv in (
+            ("python_start", python),
+            ("mindx_help", [*MINDX, "--help"]),
+            ("mindx_check", [*MINDX, "check", plan]),
+        )
+    ]
+    await interleave(bench.samples, quick, bench.rounds(30), warm_up=2)
+    run = docker_run(bench.host, bench.image_id, bench.folder)
+    whole = [bench.cold("mindx_exec", mindx_exec), bench.cold("docker_run", run)]
+    await interleave(bench.samples, whole, bench.rounds(20), warm_up=2)
+
+
 def many_rules(count: int) -> bytes:
     """Return a policy with `count` rules for git, none quick to tell from another by the program alone."""
     rules = [
@@ -348,4 +378,5 @@ PROBES: dict[str, Callable[[Bench], Awaitable[None]]] = {
     "copy": probe_copy,
     "judge": probe_judge,
     "agent": probe_agent,
+    "cli": probe_cli,
 }
