@@ -202,11 +202,22 @@ class InitiateToolDevelopment(MetaAction):
         desk = self.desk
         earlier = [one for one in desk.campaign.sub_tasks if (one.tool_id, one.version) == (spec.id, spec.version)]
         if earlier and not earlier[-1].status:
-            return earlier[-1]
+            left = earlier[-1]
+            if not left.interaction_id or not self._cut_off(left):
+                return left
         most = desk.budget.max_developments
         if len(desk.campaign.sub_tasks) >= most:
             raise ToolError(f"a campaign may have tools developed {most} times, and did", "campaign_developments")
         return Development(tool_id=spec.id, version=spec.version, attempt=len(earlier) + 1)
+
+    def _cut_off(self, left: Development) -> bool:
+        """Return whether an attempt that was left open came to nothing: its process was killed, or it was cancelled."""
+        found = self.desk.coordinator.interactions.get(left.interaction_id)
+        cut = found.status in (InteractionStatus.CANCELLED, InteractionStatus.INTERRUPTED)
+        if cut:
+            closed = left.model_copy(update={"status": found.status.value, "problem": "it was cut off"})
+            self.desk.put(self.desk.campaign.with_development(closed))
+        return cut
 
     def _answer(self, made: Development, ended: Interaction) -> dict[str, Any]:
         """Keep what came of it. Raises ToolError for a development that is not complete."""
