@@ -23,6 +23,7 @@ from mindx.tools.container_entry import Capability, ToolEntry, ToolSpec
 from mindx.tools.container_runner import DEFAULT_TIMEOUT_S, MAX_SOURCE_BYTES, read_answer, runner_command
 from mindx.tools.context import ToolContext
 from mindx.tools.schema import Check, compile_check
+from mindx.tools.schema_cost import schema_width, too_costly
 from mindx.tools.workspace.tool import WorkspaceTool
 
 _LOG = logging.getLogger("mindx.tools.container_tool")
@@ -99,8 +100,18 @@ class CapabilityCall:
         definition = ToolDefinition(spec.id)
         self.tool_id = spec.id
         self.capability = capability
-        self.problem: Check = compile_check(definition, capability.input_schema)
-        self._fault: Check = compile_check(definition, {"properties": {"answer": capability.output_schema}})
+        self._checks: dict[str, Check] = {
+            "arguments": compile_check(definition, {"properties": {"value": capability.input_schema}}),
+            "answer": compile_check(definition, {"properties": {"value": capability.output_schema}}),
+        }
+        self._widths = {
+            "arguments": schema_width([capability.input_schema]),
+            "answer": schema_width([capability.output_schema]),
+        }
+
+    def problem(self, arguments: Mapping[str, Any]) -> str:
+        """Return what is wrong with the arguments of a call, or ""."""
+        return self._held("arguments", arguments)
 
     def command(
         self,
@@ -120,12 +131,17 @@ class CapabilityCall:
         """Send it, and return the checked answer. Raises ToolError."""
         ran = await sandbox.execute(command)
         answer = read_answer(self.tool_id, _allowed(ran))
-        fault = self._fault({"answer": answer})
+        fault = self._held("answer", answer)
         if fault:
             raise ToolError(
                 f"what {self._shown} answered does not fit its output_schema: {fault}", "tool_result_invalid"
             )
         return answer
+
+    def _held(self, which: str, value: Any) -> str:
+        if too_costly(self._widths[which], value):
+            return "it has too many values for a schema with so many alternatives"
+        return self._checks[which]({"value": value}).replace("`value.", "`").replace("`value`: ", "")
 
     @property
     def _shown(self) -> str:

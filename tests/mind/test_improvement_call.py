@@ -7,13 +7,17 @@ import hashlib
 import json
 import os
 import stat
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
 
+import docker
+import docker.errors
 import pytest
 
 from mindx.agents.improvement import ImplementationStatus, ImprovementResult, call_improvement
+from mindx.agents.improvement.call import COMMAND
 from mindx.agents.improvement.process_tree import marked
 from mindx.errors import InputError
 from tests.mind.improvement_support import CODE, SPEC, program, tool_request, turns, write_script
@@ -116,6 +120,27 @@ def test_a_model_that_never_answers_ends_with_the_call(
         return result
 
     assert asyncio.run(silent()).data.final_status is _Status.FAILED_TIMEOUT
+
+
+def test_a_killed_agent_leaves_no_container(
+    tmp_path: Path,
+    engine: docker.DockerClient,
+    base_image: object,
+    remote: Remote,  # noqa: F811
+):
+    """SIGKILL while it works: nothing could be tidied up, and the container ends by itself all the same."""
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps(SPEC))
+    param = remote.param("stall")
+    variables = {**os.environ, "MINDX_API_KEY": "key", "MINDX_BASE_URL": param.base_url, "MINDX_MODELS": "served"}
+    argv = [*COMMAND, "tool.py", f"--context-file={spec}", f"--work-dir={tmp_path}"]
+    with subprocess.Popen(argv, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        asyncio.run(remote.saw("stalled"))
+        (mine,) = engine.containers.list(filters={"label": f"mindx.pid={process.pid}"})
+        process.kill()
+    with suppress(docker.errors.NotFound):
+        mine.wait(condition="removed", timeout=60)
+    assert engine.containers.list(all=True, filters={"label": f"mindx.pid={process.pid}"}) == []
 
 
 def test_the_specification_reaches_the_agent_in_a_private_file(tmp_path: Path):
@@ -251,8 +276,6 @@ def test_a_plain_specification_and_bad_arguments_on_the_command_line(tmp_path: P
 
 
 async def _by_hand(arguments: list[str]) -> tuple[int | None, dict[str, dict[str, str]]]:
-    from mindx.agents.improvement.call import COMMAND
-
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*COMMAND, *arguments, stdout=pipe, stderr=pipe)
     out, _ = await process.communicate()

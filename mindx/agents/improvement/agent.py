@@ -193,6 +193,8 @@ class SelfImprovementAgent:
         found = {}
         for path in self.request.logs:
             try:
+                if not path.is_file():
+                    raise OSError(0, "it is no regular file")
                 with path.open("rb") as file:
                     file.seek(0, 2)
                     file.seek(max(0, file.tell() - MAX_SHOWN_LOG))

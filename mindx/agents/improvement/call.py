@@ -25,6 +25,7 @@ COMMAND = (sys.executable, "-m", "mindx.agents.improvement")
 CONTEXT_FILE, RESULT_FILE, LOG_FILE, LOCK_FILE = "context.json", "result.json", "agent.log", ".lock"
 CHANGES_FOLDER = "changes"
 DEFAULT_TIMEOUT_S = 1800.0
+LAST_WORDS = 300  # bytes
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 
 
@@ -99,8 +100,9 @@ def _answer(request: ImprovementRequest, end: Ended, folder: Path) -> Improvemen
         return result
     if end.exit_code is not None and end.exit_code < 0:
         problem = f"it was ended by signal {-end.exit_code}"
-    tail = plain_text(bytes(end.log[-1500:]).decode("utf-8", "replace")).strip()
-    told = f"; the end of its log: {tail}" if tail else ""
+    # The whole log would show a model what is on this machine; it stays in the folder.
+    last = plain_text(bytes(end.log[-LAST_WORDS:]).decode("utf-8", "replace")).strip().rpartition("\n")[2]
+    told = f"; the last line of {LOG_FILE}: {last}" if last else ""
     message = f"the self-improvement agent gave no usable answer: {problem}{told}"
     return ImprovementResult.failure(request, ImplementationStatus.FAILED_RESULT, message)
 

@@ -83,7 +83,7 @@ async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
 
     asyncio's own pipes of a process would keep its `wait` from returning while anybody holds them open.
     """
-    reading, writing = os.pipe2(os.O_CLOEXEC)
+    reading, writing = os.pipe()
     reader = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", 0)
