@@ -89,7 +89,10 @@ class AgentWork:
         self._runtime = AgentRuntime(
             reasoner,
             ToolExecutor(ToolRegistry(tools)),
-            context_manager=ContextManager(ContextConfig(system_prompt=SYSTEM_PROMPT)),
+            # An agent with goals asks its model by itself, and shows no tools to the loop.
+            context_manager=None
+            if getattr(reasoner, "tools", None) is None
+            else ContextManager(ContextConfig(system_prompt=SYSTEM_PROMPT)),
             approval_handler=approval_handler,
             event_handler=self.record.hear,
             config=config,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mindx.core.agent_error import AgentError
+from mindx.core.agent_error import AgentError, ErrorCode
 from mindx.core.agent_event import AgentEvent, AgentEventType
 from mindx.core.agent_result import AgentResult
 from mindx.core.checkpoint import RunOutcome
@@ -99,6 +99,8 @@ class WorkRecord:
     def take(self, result: AgentResult) -> None:
         """Let the Run end as this result did."""
         self.outcome, self.error = _OUTCOMES[result.outcome], result.error_info
+        if result.error_info is not None and result.error_info.code is ErrorCode.GOAL_FAILED:
+            self.outcome = Outcome.FAILED
 
     def finish(self) -> None:
         """Close the trace and write the result, whatever happened before. Raises StateError when that fails."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mindx.agents.agent_work import AgentWork, workspace_tools
+from mindx.cli.agent_bdi import STATE_FILE, bdi_agent, criteria_from, criteria_options, result_lines, state_of
 from mindx.cli.agent_parts import (
     AgentPrinter,
     at_terminal,
@@ -25,31 +27,44 @@ from mindx.cli.agent_parts import (
 from mindx.cli.approve_action import answer_at_terminal, ask_at_terminal
 from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.interrupt import run_async
+from mindx.cli.log_trail import log_trail
 from mindx.cli.options import json_option, policy_option, workspace_option
 from mindx.cli.prose import print_json
 from mindx.cli.store import run_store
-from mindx.cli.verbosity import verbosity_options
+from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.agent_result import AgentResult
+from mindx.core.checkpoint import RunOutcome
 from mindx.core.document import SCHEMA_VERSION, render_json
+from mindx.core.protocols import HumanApprovalHandler, Reasoner
+from mindx.policy.load import LoadedPolicy
 from mindx.settings import effective_policy
+from mindx.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from mindx.agents.bdi import BDIAgent
 
 EPILOG = """\b
 Examples:
-  mindx agent "make the tests pass" --workspace .
+  mindx agent "make the tests pass" --workspace . --accept "pytest -q"
   mindx agent "what does app.py do?" --workspace . --policy read-only --json
   mindx agent "say hello" --script turns.jsonl
+  mindx agent --resume last
 
 \b
 The endpoint is read from MINDX_API_KEY, MINDX_BASE_URL and MINDX_MODELS (or a .env file).
 Nothing is written to --workspace: see `mindx changes show last`, then `mindx changes apply last`.
 What is dangerous is asked about at a terminal and refused elsewhere.
-Exit codes: 0 answered; 1 failed; 2 bad input; 4 sandbox broken; 5 a limit was reached; 6 the model failed.
+With the mind `bdi` the goal becomes a plan that is validated before it runs; what fails is planned anew, and
+what --accept names must hold in the end. `react` asks the model at each step.
+Exit codes: 0 achieved; 1 failed; 2 bad input; 4 sandbox broken; 5 a limit was reached; 6 the model failed.
 """
 
 
 @click.command(name="agent", epilog=EPILOG)
-@click.argument("goal")
+@click.argument("goal", required=False, default="")
 @mind_option
+@criteria_options
+@click.option("--resume", metavar="RUN", help="Take up the goal of an agent that did not end, with a fresh budget.")
 @workspace_option
 @policy_option
 @model_option
@@ -60,6 +75,10 @@ Exit codes: 0 answered; 1 failed; 2 bad input; 4 sandbox broken; 5 a limit was r
 def command(
     goal: str,
     mind: str,
+    accept: tuple[str, ...],
+    accept_file: tuple[str, ...],
+    accept_that: tuple[str, ...],
+    resume: str | None,
     workspace: Path | None,
     policy: str | None,
     model: str,
@@ -68,23 +87,56 @@ def command(
     as_json: bool,
 ) -> int:
     """Give an agent a GOAL and let it work in a container."""
-    if not goal.strip():
+    criteria = criteria_from(accept, accept_file, accept_that)
+    if mind == "react" and (criteria or resume):
+        raise click.UsageError("--accept and --resume are for --mind bdi")
+    if not goal.strip() and not resume:
         raise click.UsageError("the goal is empty")
+    state, before = state_of(run_store(), resume) if resume else (None, None)
+    workspace = workspace or before
     loaded = effective_policy(policy, None, workspace)
+    provider = provider_of(script, model)
+    if mind == "react":
+        tools = workspace_tools(loaded)
+        return _worked(_work(reasoner_of(provider, tools, model), tools, loaded, workspace, max_steps), goal, as_json)
+    agent = bdi_agent(provider, loaded, model, max_steps, state)
+    if goal.strip():
+        agent.set_goal(goal, criteria)
+    elif criteria:
+        raise click.UsageError("--accept goes with a goal")
+    agent.renew_budget()
+    work = _work(agent, agent.registry, loaded, workspace, max_steps + 1, timed=agent.timed, listens=False)
+    agent.keep_in(work.folder.path / STATE_FILE)
+    with log_trail():
+        return _worked(work, agent.goal.text if agent.goal else goal, as_json, agent)
+
+
+def _work(
+    reasoner: Reasoner,
+    tools: ToolRegistry,
+    policy: LoadedPolicy,
+    workspace: Path | None,
+    max_steps: int,
+    *,
+    timed: Callable[[HumanApprovalHandler], HumanApprovalHandler] = lambda handler: handler,
+    listens: bool = True,
+) -> AgentWork:
     asks = at_terminal()
-    tools = workspace_tools(loaded)
-    reasoner = reasoner_of(provider_of(script, model), tools, model)
-    work = AgentWork(
+    return AgentWork(
         reasoner,
         tools,
-        loaded,
+        policy,
         run_store(),
         workspace=workspace,
-        config=limits_of(loaded, max_steps, asks=asks),
-        approval_handler=ask_at_terminal if asks else None,
-        on_event=AgentPrinter(),
+        config=limits_of(policy, max_steps, asks=asks),
+        approval_handler=timed(ask_at_terminal) if asks else None,
+        on_event=AgentPrinter() if listens else None,
         on_question=answer_at_terminal if asks else None,
     )
+
+
+def _worked(work: AgentWork, goal: str, as_json: bool, agent: BDIAgent | None = None) -> int:
+    """Let it work; tell how it ended and return the exit code."""
 
     async def run() -> AgentResult:
         async with work:
@@ -95,13 +147,16 @@ def command(
     except KeyboardInterrupt:
         tell_changes(work)
         return INTERRUPTED
+    told = {} if agent is None else result_lines(agent.take(result))
     if as_json:
-        print_json(render_json(_document(work, result)))
+        print_json(render_json({**_document(work, result), **told}))
     elif result.final_answer:
         print_answer(result.final_answer)
     if result.error is not None:
         say(result.error)
     tell_changes(work)
+    if agent is not None and result.outcome is RunOutcome.PARTIAL:
+        remark(f"`mindx agent --resume {work.folder.run_id}` lets it go on")
     return exit_code_of(result)
 
 

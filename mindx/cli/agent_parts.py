@@ -32,7 +32,11 @@ _COLOURS = {"SUCCESS": "green", "DENIED": "yellow", "CANCELLED": "yellow"}
 _CODES = {ErrorCode.PROVIDER_FAILED: 6, ErrorCode.INVALID_DECISION: 6, ErrorCode.SANDBOX_FAILED: 4}
 
 mind_option = click.option(
-    "--mind", type=click.Choice(["react"]), default="react", show_default=True, help="How it decides what to do next."
+    "--mind",
+    type=click.Choice(["bdi", "react"]),
+    default="bdi",
+    show_default=True,
+    help="How it decides: by a validated plan for the goal, or step by step.",
 )
 model_option = click.option(
     "--model", metavar="M", default="", help="Use this model instead of the first in MINDX_MODELS."

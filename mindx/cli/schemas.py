@@ -254,6 +254,19 @@ def _policy() -> Schema:
     return json_schema()
 
 
+_BELIEF = table(
+    namespace=TEXT,
+    key=TEXT,
+    value={},
+    confidence=NUMBER,
+    source=TEXT,
+    created=NUMBER,
+    updated=NUMBER,
+    ttl_s=maybe(NUMBER),
+    metadata=ANYTHING,
+)
+
+
 def _agent() -> Schema:
     from mindx.core.agent_error import ErrorCode, ErrorPhase
     from mindx.core.checkpoint import RunOutcome
@@ -261,7 +274,9 @@ def _agent() -> Schema:
     codes, phases = one_of(*(code.value for code in ErrorCode)), one_of(*(phase.value for phase in ErrorPhase))
     detail = table(code=codes, message=TEXT, phase=phases, recoverable=YES_NO, details=ANYTHING)
     change = table(path=TEXT, kind=TEXT, entry=TEXT, mode=TEXT, size=COUNT, sha256=TEXT, stored=YES_NO, note=TEXT)
+    of_bdi = {"mind": TEXT, "status": TEXT, "goal_id": TEXT, "plan_ids": many(TEXT), "cycles": COUNT}
     return _document(
+        of_bdi,
         run_id=TEXT,
         outcome=one_of(*(outcome.value for outcome in RunOutcome)),
         final_answer=TEXT,
@@ -346,6 +361,8 @@ SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
             )
         ),
     ),
+    "beliefs": ("beliefs list", lambda: _document(beliefs=many(_BELIEF), more=YES_NO)),
+    "belief": ("beliefs show", lambda: _document(belief=_BELIEF)),
     "tools": ("tools list", _tools),
     "tool": ("tools show, deprecate", _tool),
     "tool-test": ("tools test", _tool_test),

@@ -32,6 +32,7 @@ VERBS = {
     "task": Verb("mindx.cli.task", "Run, resume and list tasks that outlive a process."),
     "tools": Verb("mindx.cli.tools", "List, show, test and deprecate the tools that campaigns have made."),
     "coordinator": Verb("mindx.cli.coordinator", "Look at the society, and approve what it makes better."),
+    "beliefs": Verb("mindx.cli.beliefs", "List and show what agents believe."),
     "changes": Verb("mindx.cli.changes", "Show or apply what a run changed."),
     "runs": Verb("mindx.cli.runs", "List and show past runs."),
     "watch": Verb("mindx.cli.watch", "Follow a run while it goes on."),

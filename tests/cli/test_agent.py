@@ -18,7 +18,7 @@ NO_KEY = {"MINDX_API_KEY": "", "MINDAGENT_API_KEY": ""}
 
 
 def test_an_answer_goes_to_stdout_and_the_steps_to_stderr(mindx, script):
-    done = mindx("agent", "17*3?", "--script", script(SUM, "It is 51."))
+    done = mindx("agent", "--mind", "react", "17*3?", "--script", script(SUM, "It is 51."))
     assert (done.code, done.out) == (0, "It is 51.\n")
     assert '[1] calculator {"expression": "17*3"}  SUCCESS' in done.err
     listed = mindx("runs", "list", "--json").json["runs"]
@@ -27,10 +27,12 @@ def test_an_answer_goes_to_stdout_and_the_steps_to_stderr(mindx, script):
 
 
 def test_the_document_fits_its_schema(mindx, script):
-    done = mindx("agent", "17*3?", "--script", script(SUM, "It is 51."), "--json")
+    done = mindx("agent", "--mind", "react", "17*3?", "--script", script(SUM, "It is 51."), "--json")
     jsonschema.validate(done.json, schema("agent"))
     assert (done.json["outcome"], done.json["final_answer"], done.json["actions"]) == ("final", "It is 51.", 1)
-    partial = mindx("agent", "17*3?", "--script", script(SUM, "It is 51."), "--json", "--max-steps", "1")
+    partial = mindx(
+        "agent", "--mind", "react", "17*3?", "--script", script(SUM, "It is 51."), "--json", "--max-steps", "1"
+    )
     jsonschema.validate(partial.json, schema("agent"))
     assert (partial.code, partial.json["outcome"], partial.json["error"]["code"]) == (
         5,
@@ -40,7 +42,7 @@ def test_the_document_fits_its_schema(mindx, script):
 
 
 def test_a_missing_key_is_one_clear_message_and_no_run(mindx):
-    done = mindx("agent", "hello", env=NO_KEY)
+    done = mindx("agent", "--mind", "react", "hello", env=NO_KEY)
     assert (done.code, done.out) == (6, "")
     assert done.err == "mindx: no API key: set MINDX_API_KEY in the environment or in .env\n"
     assert mindx("runs", "list", "--json").json["runs"] == []
@@ -56,7 +58,7 @@ def test_a_missing_key_is_one_clear_message_and_no_run(mindx):
     ],
 )
 def test_what_a_model_can_get_wrong(mindx, script, turns, code, text):
-    done = mindx("agent", "hello", "--script", script(*turns))
+    done = mindx("agent", "--mind", "react", "hello", "--script", script(*turns))
     assert done.code == code
     assert text in done.err
     assert "mistake in mindx" not in done.err
@@ -65,7 +67,7 @@ def test_what_a_model_can_get_wrong(mindx, script, turns, code, text):
 @pytest.mark.parametrize("text", ["{", '{"error": "no_such"}', "17"])
 def test_a_script_that_is_none_is_the_providers_error(mindx, text):
     (mindx.folder / "bad.jsonl").write_text(text + "\n")
-    done = mindx("agent", "hello", "--script", "bad.jsonl")
+    done = mindx("agent", "--mind", "react", "hello", "--script", "bad.jsonl")
     assert (done.code, done.out) == (6, "")
     assert "script" in done.err
 
@@ -87,7 +89,9 @@ def test_it_works_on_a_copy_in_a_container(engine_mindx, script):
     mindx = engine_mindx
     (mindx.folder / "w").mkdir()
     (mindx.folder / "w" / "app.py").write_text("x = 1\n")
-    done = mindx("agent", "make it 2", "--workspace", "w", "--script", script(EDIT, RUN, "Done."), "--json")
+    done = mindx(
+        "agent", "--mind", "react", "make it 2", "--workspace", "w", "--script", script(EDIT, RUN, "Done."), "--json"
+    )
     assert done.code == 0, done.err
     assert [(change["path"], change["kind"]) for change in done.json["changes"]] == [("app.py", "modified")]
     assert (mindx.folder / "w" / "app.py").read_text() == "x = 1\n"
@@ -149,7 +153,7 @@ def test_what_is_dangerous_is_refused_where_nobody_can_be_asked(mindx, script):
     """It does not wait for somebody either: the model is told, and goes on."""
     smash = {"calls": [{"name": "exec_command", "arguments": {"command": ["sh", "-c", "rm -rf ."]}}]}
     ask = {"calls": [{"name": "mindx_ask_user", "arguments": {"question": "May I?"}}]}
-    done = mindx("agent", "clean up", "--script", script(smash, ask, "I may not."), "--json")
+    done = mindx("agent", "--mind", "react", "clean up", "--script", script(smash, ask, "I may not."), "--json")
     assert (done.code, done.json["final_answer"], done.json["changes"]) == (0, "I may not.", [])
     assert "DENIED" in done.err
 
@@ -159,7 +163,7 @@ def test_an_interrupt_ends_the_container_and_leaves_a_record(engine_mindx, scrip
     (mindx.folder / "w").mkdir()
     sleep = {"calls": [{"name": "exec_command", "arguments": {"command": ["sleep", "250"], "timeout_seconds": 300}}]}
     turns = script({"calls": [{**EDIT["calls"][0]}]}, sleep)
-    with mindx.start("agent", "work", "--workspace", "w", "--script", turns) as process:
+    with mindx.start("agent", "--mind", "react", "work", "--workspace", "w", "--script", turns) as process:
         for line in process.stderr:  # the edit is done, so the next thing is the program
             if b"SUCCESS" in line:
                 break

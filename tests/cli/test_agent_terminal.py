@@ -61,7 +61,7 @@ def test_a_conversation_at_a_terminal(engine_mindx):
 
 @pytest.mark.timeout(110)
 def test_a_goal_at_a_terminal(mindx):
-    terminal = Terminal(mindx, "agent", "paint it", "--script", write(mindx, ASK, "No colour then."))
+    terminal = Terminal(mindx, "agent", "--mind", "react", "paint it", "--script", write(mindx, ASK, "No colour then."))
     terminal.expect(b"colour?")
     terminal.expect(b"answer:")
     terminal.type("\x04")

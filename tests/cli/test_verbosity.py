@@ -48,7 +48,7 @@ def test_a_quiet_command_still_says_its_errors(engine_mindx):
 def test_a_quiet_agent_says_its_answer_alone(mindx):
     turns = [{"calls": [{"name": "calculator", "arguments": {"expression": "17*3"}}]}, "It is 51."]
     (mindx.folder / "turns.jsonl").write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
-    done = mindx("agent", "17*3?", "--script", "turns.jsonl", "-q")
+    done = mindx("agent", "--mind", "react", "17*3?", "--script", "turns.jsonl", "-q")
     assert (done.code, done.out, done.err) == (0, "It is 51.\n", "")
-    done = mindx("agent", "17*3?", "--script", "turns.jsonl")
+    done = mindx("agent", "--mind", "react", "17*3?", "--script", "turns.jsonl")
     assert (done.code, done.out, "calculator" in done.err) == (0, "It is 51.\n", True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from mindx.agents.bdi.criteria import CommandCriterion, Criterion, FileCriterion, criteria_of, posixpath_of
 from mindx.core.action import ActionRisk, ActionTraits
 from mindx.core.agent_context import AgentContext
-from mindx.core.command import ReadFile
+from mindx.core.command import Exec, ReadFile
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExitCause
 from mindx.errors import FileError, InputError
+from mindx.policy.engine import PolicyEngine
 from mindx.tools.base import BaseTool, ToolDefinition
 from mindx.tools.command_risk import command_traits, session_engine
 from mindx.tools.context import ToolContext
@@ -53,7 +54,8 @@ class VerifyCriterion(BaseTool):
         except InputError as error:
             return ActionTraits(problem=error.message)
         if isinstance(criterion, CommandCriterion):
-            return command_traits((criterion.exec(),), session_engine(context), VERIFY_CRITERION)
+            engine = session_engine(context)
+            return command_traits((command_of(criterion, engine),), engine, VERIFY_CRITERION)
         return ActionTraits(ActionRisk.READ_ONLY)
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
@@ -68,13 +70,29 @@ class VerifyCriterion(BaseTool):
         return {"verified": verified, "reason": reason}
 
 
+def command_of(criterion: CommandCriterion, engine: PolicyEngine) -> Exec:
+    """Return the Command of a criterion, within the policy's limits."""
+    return criterion.exec(engine.policy.limits.command_timeout_s)
+
+
+def unfit(criteria: Iterable[Criterion], context: AgentContext) -> str:
+    """Say which criterion can never be checked because the policy denies its command, or ""."""
+    engine = session_engine(context)
+    for item in criteria:
+        if isinstance(item, CommandCriterion):
+            verdict = engine.judge(command_of(item, engine))
+            if verdict.decision == "deny":
+                return f"it cannot be checked that {item}: policy rule {verdict.rule}: {verdict.reason}"
+    return ""
+
+
 def _criterion(arguments: Mapping[str, Any]) -> Criterion:
     return criteria_of([arguments["criterion"]])[0]
 
 
 async def _ran(criterion: CommandCriterion, context: ToolContext) -> tuple[bool, str]:
     sandbox = await context.sandbox()
-    execution = await sandbox.execute(criterion.exec())
+    execution = await sandbox.execute(command_of(criterion, session_engine(context)))
     if execution.exit_cause is ExitCause.EXIT and execution.exit_code == criterion.exit_code:
         return True, f"{criterion}"
     ending = (

@@ -23,15 +23,18 @@ class _Model(BaseModel):
 
 
 class CommandCriterion(_Model):
-    """A program that must end with `exit_code` within `timeout_s` seconds; it runs in the workspace's root."""
+    """A program that must end with `exit_code`; it runs in the workspace's root.
+
+    `timeout_s` None, and more than the policy allows, mean the policy's own limit of a command.
+    """
 
     command: tuple[_Word, ...] = Field(min_length=1, max_length=1000)
     exit_code: int = Field(0, ge=0, le=255)
-    timeout_s: float = Field(120.0, gt=0, le=3600)
+    timeout_s: float | None = Field(None, gt=0, le=3600)
 
-    def exec(self) -> Exec:
-        """Return the Command."""
-        return Exec(self.command, timeout_s=self.timeout_s)
+    def exec(self, limit_s: float) -> Exec:
+        """Return the Command; `limit_s` is the policy's limit in seconds."""
+        return Exec(self.command, timeout_s=limit_s if self.timeout_s is None else min(limit_s, self.timeout_s))
 
     def __str__(self) -> str:
         ending = "succeeds" if self.exit_code == 0 else f"ends with exit code {self.exit_code}"

@@ -100,6 +100,20 @@ class AgentMemory:
         """Return what was tried for a goal."""
         return self.head.tries.setdefault(goal.goal_id, Tries())
 
+    def keep_in(self, path: Path) -> None:
+        """Go on in another file, which takes in all that is known; the one of before stays as it is."""
+        before, self._db, self.path = self._db, Database(path, "agent_state", _SCHEMA), path
+        before.close()
+        with self._db.writing():
+            self._db.rows("DELETE FROM parts")
+            self._put("head", "head", 0, _json(self.head))
+            for place, goal in enumerate(self.goals):
+                self._put("goal", goal.goal_id, place, _json(goal))
+            for plan in self.plans.values():
+                self._put_plan(plan)
+                for index in range(len(plan.steps)):
+                    self._put_step(plan, index)
+
     def close(self) -> None:
         """Let go of the file; may be called twice."""
         self._db.close()

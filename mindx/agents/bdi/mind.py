@@ -9,6 +9,7 @@ from mindx.agents.agent_work import NO_ANSWER
 from mindx.agents.bdi.acting import Acting, checks, judged
 from mindx.agents.bdi.acts import ASK_USER, DECOMPOSE_GOAL
 from mindx.agents.bdi.budget import BudgetReachedError
+from mindx.agents.bdi.checking import unfit
 from mindx.agents.bdi.closing import Closing
 from mindx.agents.bdi.failure import MAX_REASON, Diagnosis, FailureType, diagnose
 from mindx.agents.bdi.flight import Awaited, Flight, RunNotes
@@ -290,6 +291,10 @@ class BDIMind:
             return AgentDecision.ask(question)
         plan = self._memory.plan_of(goal)
         if plan is None or plan.status in (PlanStatus.FAILED, PlanStatus.COMPLETED):
+            problem = unfit(goal.criteria, context)
+            if problem:
+                self._closing.give_up(goal, GoalStatus.FAILED_EXECUTION, problem)
+                return None
             plan = await self._plan(goal, context)
             if plan is None:
                 return None
