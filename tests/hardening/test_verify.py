@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from mindx.policy.model import Limits
 from mindx.sandbox import container
 from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
 from mindx.sandbox.probe import Finding, Stage, examine
@@ -21,11 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PROBES = {probe.probe_id: probe for probe in ALL}
 
 
-def found(probe_id: str) -> Finding:
+def found(probe_id: str, settings: ContainerSettings | None = None) -> Finding:
     """Run one probe on a sandbox of its own."""
 
     async def run() -> Finding:
-        stage = Stage(ContainerSettings())
+        stage = Stage(settings or ContainerSettings())
         try:
             return await examine(PROBES[probe_id], stage)
         finally:
@@ -85,7 +87,7 @@ def unlimited(point: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-SABOTAGES = {
+SABOTAGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "processes": without("PidsLimit", 4096),
     "fork-bomb": without("PidsLimit", 4096),
     "writing": without("ReadonlyRootfs", False),
@@ -99,6 +101,12 @@ SABOTAGES = {
     "swap": without("MemorySwap", -1),
     "namespaces": without("IpcMode", "host"),
     "segments": without("Sysctls", {"kernel.shm_rmid_forced": "0"}),
+    "attested": without("OomScoreAdj", 0),
+    "setuid": without("SecurityOpt", ["seccomp=unconfined"]),
+    "workspace-size": unlimited("/workspace"),
+    "core": without("Ulimits", []),
+    "doors": without("Devices", [{"PathOnHost": "/dev/mem", "PathInContainer": "/dev/mem", "CgroupPermissions": "r"}]),
+    "names": lambda host: host.update(NetworkMode="bridge", ExtraHosts=["canary.invalid:192.0.2.1"]),
     "logs": without("LogConfig", {"Type": "json-file", "Config": {}}),
 }
 
@@ -120,6 +128,14 @@ def test_the_memory_probe_is_red_without_a_memory_limit(
 
     sabotage(change)
     assert not found("memory").passed
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="this machine has one CPU")
+def test_the_cpus_probe_is_red_when_a_session_gets_more_than_its_own(
+    sabotage: Callable[[Callable[[dict[str, Any]], None]], None],
+) -> None:
+    sabotage(without("CpusetCpus", ""))
+    assert not found("cpus", ContainerSettings(Limits(cpus=1))).passed
 
 
 def test_verify_says_no_when_one_limit_is_missing(
