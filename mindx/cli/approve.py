@@ -17,6 +17,7 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import colours, styled
+from mindx.cli.status_line import StepLine
 from mindx.core.command import Exec
 from mindx.policy.approval import Approval, ApprovalRequest, Approver, answers_from
 
@@ -70,6 +71,19 @@ class TerminalApprover:
             yield handle
         finally:
             os.close(handle)
+
+
+@dataclass(frozen=True)
+class BesideLine:
+    """Asks as `approver` does, while the line of the step that runs is away."""
+
+    approver: Approver
+    line: StepLine
+
+    async def ask(self, request: ApprovalRequest) -> Approval:
+        """Return what it answers."""
+        with self.line.paused():
+            return await self.approver.ask(request)
 
 
 async def _asked(request: ApprovalRequest, handle: int) -> Approval:

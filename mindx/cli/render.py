@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -10,9 +9,10 @@ import click
 
 from mindx.cli.errors import tell
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.prose import colours, styled
 from mindx.cli.prose import note as note
 from mindx.cli.prose import print_json as print_json
+from mindx.cli.prose import styled
+from mindx.cli.status_line import StepLine
 from mindx.core.fault import Fault
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import Action
@@ -34,27 +34,23 @@ _SIGNS = {"added": "+", "modified": "~", "deleted": "-"}
 
 
 class StepPrinter:
-    """Prints each step on stderr, as it begins (at a terminal) and as it ends, with the output of its program.
+    """Prints each step on stderr as it ends, with the output of its program; `line` shows it while it runs.
 
     `verbose` shows all of the output that was kept, not only its beginning and end.
     """
 
-    def __init__(self, total: int, *, verbose: bool = False) -> None:
+    def __init__(self, total: int, line: StepLine, *, verbose: bool = False) -> None:
         self._total = total
         self._max_lines = 10**9 if verbose else MAX_OUTPUT_LINES
-        self._live = colours(sys.stderr) and sys.stderr.isatty()
+        self._line = line
 
     def __call__(self, action: Action, observation: Observation | None) -> None:
         """Take the beginning (None) or the end of an action."""
         label = f"[{action.index + 1}/{self._total}] {action_label(action)}"
         if observation is None:
-            if self._live:
-                # What is longer than a line could not be taken back.
-                shown = label[: max(shutil.get_terminal_size().columns - 5, 10)]
-                tell(styled(f"{shown} ...", "bright_black", sys.stderr), nl=False)
+            self._line.begin(label)
             return
-        if self._live:
-            tell("\r\x1b[2K", nl=False)
+        self._line.end()
         status = styled(observation.status.value, _COLOURS[observation.status], sys.stderr)
         tell(f"{label}  {status}{duration(observation.duration_s)}")
         for line in detail_lines(observation, self._max_lines):

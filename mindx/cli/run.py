@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mindx.cli.approve import approver_for
+from mindx.cli.approve import BesideLine, approver_for
 from mindx.cli.errors import INTERRUPTED, say, tell, write_report
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import (
@@ -20,6 +20,7 @@ from mindx.cli.options import (
 )
 from mindx.cli.prose import note, print_json
 from mindx.cli.render import StepPrinter, fault_lines, print_summary
+from mindx.cli.status_line import StepLine
 from mindx.cli.store import run_store
 from mindx.cli.verbosity import StartLine, quiet, remark, verbose, verbosity_options
 from mindx.core.observation import Observation
@@ -91,29 +92,31 @@ def command(
         nonlocal printer
         for line in fault_lines(vetted.faults, "<stdin>" if plan == "-" else plan):
             tell(line)
-        printer = None if quiet() else StepPrinter(len(vetted.steps), verbose=verbose())
+        printer = None if quiet() else StepPrinter(len(vetted.steps), step_line, verbose=verbose())
 
     def on_step(action: Action, observation: Observation | None) -> None:
         start.end()
         if printer is not None:
             printer(action, observation)
 
-    start = StartLine()
+    start, step_line = StartLine(), StepLine()
+    approver = approver_for(approve_from, stdin_is_free=plan != "-")
     run = PlanRun(
         source,
         effective_policy(policy, image, workspace),
         run_store(),
         workspace=workspace,
         autonomous=autonomous,
-        approver=approver_for(approve_from, stdin_is_free=plan != "-"),
+        approver=None if approver is None else BesideLine(approver, step_line),
         keep_going=keep_going,
         on_vetted=on_vetted,
         on_step=on_step,
+        on_output=step_line.hear,
         progress=start,
         on_bug=write_report,
     )
     try:
-        with start:
+        with start, step_line:
             run_async(run.run)
     except KeyboardInterrupt:
         _show(run.result, as_json)

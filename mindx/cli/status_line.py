@@ -1,4 +1,4 @@
-"""One line that says what is being done and for how long: at a terminal in place, else a plain line for each step."""
+"""One line that says what is being done and for how long, in place at a terminal: progress, or the step that runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
+from typing import Literal
 
 import click
 
@@ -14,6 +17,8 @@ from mindx.cli.escape import escape_line
 from mindx.cli.prose import colours, note
 
 TICK_S = 0.5
+STEP_TICK_S = 0.2
+TAIL_BYTES = 4096  # of a program's output that its last line is looked for in
 SHOWN_AFTER_S = 1.0
 
 
@@ -53,7 +58,7 @@ class StatusLine:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-            click.echo("\r\x1b[2K", err=True, nl=False)
+            _draw("")
 
     def _tick(self) -> None:
         while not self._ended.wait(TICK_S):
@@ -64,5 +69,94 @@ class StatusLine:
     def _draw(self) -> None:
         seconds = time.monotonic() - self._began
         since = f"{seconds:4.0f} s  " if seconds >= SHOWN_AFTER_S else ""
-        width = max(shutil.get_terminal_size().columns - 1, 20)
-        click.echo(f"\r\x1b[2K{f'{since}{self._text}'[:width]}", err=True, nl=False)
+        _draw(f"{since}{self._text}")
+
+
+class StepLine:
+    """The step that runs, at a terminal: its label, its seconds, and the last line that its program has printed.
+
+    A thread draws, so that a program which prints much costs nothing, and a terminal that stalls holds up nobody. Use
+    it with `with`; elsewhere than at a terminal it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._live = colours(sys.stderr) and sys.stderr.isatty()
+        self._label = ""
+        self._began = 0.0
+        self._tails: dict[str, bytes] = {}
+        self._last: Literal["stdout", "stderr"] = "stdout"
+        self._paused = False
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, label: str) -> None:
+        """Show a step from now on; the label is harmless text."""
+        if self._live:
+            with self._lock:
+                self._label, self._began, self._tails = label, time.monotonic(), {}
+                self._show()
+
+    def hear(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
+        """Take what the step's program prints; it is an OutputListener."""
+        if self._live:
+            self._tails[stream] = (self._tails.get(stream, b"") + data[-TAIL_BYTES:])[-TAIL_BYTES:]
+            self._last = stream
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._live:
+            with self._lock:
+                if self._label:
+                    self._label = ""
+                    _draw("")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the line away while a person is asked something."""
+        with self._lock:
+            self._paused = True
+            if self._live:
+                _draw("")
+        try:
+            yield
+        finally:
+            self._paused = False
+
+    def __enter__(self) -> StepLine:
+        if self._live:
+            self._thread = threading.Thread(target=self._tick, name="mindx-step", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.end()
+
+    def _tick(self) -> None:
+        while not self._ended.wait(STEP_TICK_S):
+            with self._lock:
+                if self._label and not self._paused:
+                    self._show()
+
+    def _show(self) -> None:
+        seconds = time.monotonic() - self._began
+        since = f" {seconds:.0f} s" if seconds >= SHOWN_AFTER_S else ""
+        last = last_line(self._tails.get(self._last, b""))
+        _draw(f"{self._label} ...{since}{f'  {last}' if last else ''}")
+
+
+def last_line(data: bytes) -> str:
+    """Return the last line that says something, harmless; what a carriage return has overwritten is none."""
+    lines = data.decode("utf-8", "replace").replace("\r", "\n").split("\n")
+    return next((escape_line(line.strip(), ci=False) for line in reversed(lines) if line.strip()), "")
+
+
+def _draw(text: str) -> None:
+    """Put one line in place of what stands there; what is longer than a line could not be taken back."""
+    width = max(shutil.get_terminal_size().columns - 1, 20)
+    click.echo(f"\r\x1b[2K{text[:width]}", err=True, nl=False)

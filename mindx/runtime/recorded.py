@@ -51,7 +51,7 @@ class RecordedSandbox(Sandbox):
         """Execute and record the Receipt; what was printed is the Observation's to keep."""
         asked = _asked(command)
         try:
-            result = await self._inner.execute(command, _both(self._on_output, on_output))
+            result = await self._inner.execute(command, _hearing(self._on_output, on_output))
         except (Exception, asyncio.CancelledError) as error:
             self._record_failure("exec", error, **asked)
             raise
@@ -171,9 +171,12 @@ class RecordedSandbox(Sandbox):
                 raise
 
 
-def _both(first: OutputListener | None, second: OutputListener | None) -> OutputListener | None:
-    if first is None or second is None:
-        return first or second
+def _hearing(first: OutputListener | None, second: OutputListener | None) -> OutputListener | None:
+    return first or second if first is None or second is None else both_hear(first, second)
+
+
+def both_hear(first: OutputListener, second: OutputListener) -> OutputListener:
+    """Return a listener that tells both."""
 
     def tell(stream: Literal["stdout", "stderr"], data: bytes) -> None:
         first(stream, data)

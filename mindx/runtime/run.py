@@ -28,9 +28,11 @@ from mindx.runtime.dispatcher import ActionDispatcher
 from mindx.runtime.fixed_plan import UNBOUNDED, action_of
 from mindx.runtime.loop import LoopParts, ReActLoop
 from mindx.runtime.policy_engine import AllowAll
+from mindx.runtime.recorded import both_hear
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
 from mindx.runtime.step_book import StepBook, step_record
+from mindx.sandbox.base import OutputListener
 from mindx.trace.recorder import Recorder, utc_now
 from mindx.trace.run_folder import RunFolder, RunStore
 
@@ -42,8 +44,9 @@ StepListener = Callable[[Action, "Observation | None"], None]
 class Run(ABC):
     """One Run, used once. `result` is there as soon as it has ended, however it ended.
 
-    `on_step` is told of each action's beginning and end, `progress` of what takes time, `on_bug` of an exception that
-    no tool should raise, with the run's folder. `approver` answers what the policy asks about; None: that is denied.
+    `on_step` is told of each action's beginning and end, `on_output` of what its programs print while they run,
+    `progress` of what takes time, `on_bug` of an exception that no tool should raise, with the run's folder.
+    `approver` answers what the policy asks about; None: that is denied.
     `open_sandbox` is for tests. Raises StateError when the run's folder cannot be made.
     """
 
@@ -57,6 +60,7 @@ class Run(ABC):
         approver: Approver | None = None,
         open_sandbox: SandboxFactory = docker_sandbox,
         on_step: StepListener | None = None,
+        on_output: OutputListener | None = None,
         progress: Callable[[str], None] | None = None,
         on_bug: Callable[[Exception, Path], None] | None = None,
     ) -> None:
@@ -79,7 +83,7 @@ class Run(ABC):
         self._started_at = utc_now()
         self._began = time.monotonic()
         self._book = StepBook(self.folder.path, max_spool_bytes=policy.policy.limits.run_output_bytes)
-        self.session.on_output = self._book.hear
+        self.session.on_output = self._book.hear if on_output is None else both_hear(self._book.hear, on_output)
         self._known: dict[str, Any] = {}  # what the result will hold
         self._error: MindxError | None = None
         self.recorder.record(
