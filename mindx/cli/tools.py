@@ -16,6 +16,7 @@ from mindx.cli.escape import escape, escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
 from mindx.cli.prose import note, print_json
+from mindx.cli.verbosity import StartLine, verbosity_options
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.core.strict_json import read_json
@@ -98,6 +99,7 @@ def show_tool(tool_id: str, code: bool, as_json: bool) -> None:
 @click.option("--capability", metavar="NAME", default="", help="Which of its capabilities; without it all of them.")
 @workspace_option
 @policy_option
+@verbosity_options
 @json_option
 def test_tool(
     tool_id: str, arguments: str | None, capability: str, workspace: Path | None, policy: str | None, as_json: bool
@@ -114,8 +116,13 @@ def test_tool(
     loaded = effective_policy(policy, None, workspace)
 
     async def run() -> list[TrialReport]:
-        async with Session(loaded, workspace) as session:
+        session = Session(loaded, workspace)
+        try:
+            with StartLine() as line:
+                await session.open(line)
             return await try_tool(registry, entry, trials, session)
+        finally:
+            await session.close()
 
     reports = run_async(run)
     ok = all(report.ok for report in reports)
@@ -160,7 +167,9 @@ def deprecate(tool_id: str, reason: str, as_json: bool) -> None:
 
 def _registry() -> OfficialToolsRegistry:
     """Return the registry; the person at the terminal may do what the Mastermind may."""
-    return OfficialToolsRegistry(mind_dir(), constitution=Constitution.load(), layer=Layer.MASTERMIND)
+    rules = mind_dir() / "constitution.yaml"
+    constitution = Constitution.load(rules if rules.exists() else None)
+    return OfficialToolsRegistry(mind_dir(), constitution=constitution, layer=Layer.MASTERMIND)
 
 
 def _arguments(text: str) -> Mapping[str, Any]:
