@@ -18,7 +18,8 @@ from scripts.bench.samples import Samples
 AT_MOST = Figure("slow", "g", "ours / theirs", "ours", "theirs", gate=2.0, aim=1.4)
 AT_LEAST = Figure("fast", "g", "theirs / ours", "theirs", "ours", gate=40.0, at_least=True)
 MEMORY = Figure("memory", "g", "held", "held", "bare", gate=15.0, aim=8.0, unit="MiB")
-SPECIFICATION = Path(__file__).parents[2] / "docs" / "specification.md"
+ROOT = Path(__file__).parents[2]
+SPECIFICATION = ROOT / "docs" / "specification.md"
 
 
 def samples_of(**values: list[float]) -> Samples:
@@ -130,6 +131,24 @@ def test_the_specification_names_every_figure_with_its_gate_and_aim() -> None:
         _, gate, aim, *_ = rows[figure.name][1:]
         assert _number(gate) == figure.gate, figure.name
         assert _number(aim) == figure.aim, figure.name
+
+
+def test_no_figure_of_the_specification_is_without_its_proof() -> None:
+    """Each row names a test that is there or a probe of the bench, or says `pending`."""
+    groups = {figure.name: figure.group for figure in FIGURES}
+    rows = [line for line in SPECIFICATION.read_text().splitlines() if line.startswith("| ") and "---" not in line]
+    for row in rows:
+        first, *_, proof = (cell.strip() for cell in row.strip("|").split("|"))
+        if proof in ("proved by", "test") or "pending" in row:
+            continue
+        if first.strip("`") in groups:
+            assert proof == f"`--only {groups[first.strip('`')]}`", row
+            continue
+        places = re.findall(r"`(tests/[^`:]+)(?:::([^`]+))?`", proof)
+        assert places, row
+        for path, name in places:
+            assert ROOT.joinpath(path).is_file(), row
+            assert f"def {name}" in ROOT.joinpath(path).read_text(), row
 
 
 def _number(cell: str) -> float | None:
