@@ -66,9 +66,10 @@ class RegistryDocument(BaseModel):
 class OfficialToolsRegistry:
     """The registry in `folder` (the state folder of one mind). Readers see a whole file, old or new.
 
-    `layer` is who holds this handle: every write asks the Constitution, which allows it to the Mastermind alone. A
-    write holds a lock against other processes, and keeps the file before it beside it. `reserved` are ids that no
-    generated tool may take. `now` gives UTC text. Raises StateError: registry_damaged for a file that cannot be
+    `layer` is who holds this handle: every write asks the Constitution, which allows it to the Mastermind alone.
+    `by_person` says that a person is at it, who has thereby said yes to what waits for one. A write holds a lock against
+    other processes, and keeps the file before it beside it. `reserved` are ids that no generated tool may take. `now`
+    gives UTC text. Raises StateError: registry_damaged for a file that cannot be
     understood (it is then left alone), state_unreadable, state_unwritable.
     """
 
@@ -78,6 +79,7 @@ class OfficialToolsRegistry:
         *,
         constitution: Constitution,
         layer: Layer,
+        by_person: bool = False,
         reserved: frozenset[str] = RESERVED_IDS,
         now: Callable[[], str] = utc_now,
     ) -> None:
@@ -85,6 +87,7 @@ class OfficialToolsRegistry:
         self.path = folder / FILE
         self._constitution = constitution
         self._layer = layer
+        self._by_person = by_person
         self._reserved = reserved
         self._now = now
         self._seen: tuple[bytes, RegistryDocument] | None = None
@@ -216,7 +219,7 @@ class OfficialToolsRegistry:
     @contextmanager
     def _writing(self, tool_id: str, expected_revision: int | None) -> Iterator[RegistryDocument]:
         """Hold the registry and give what it says now."""
-        self._constitution.require(self._layer, Act.WRITE_REGISTRY, tool_id)
+        self._constitution.require(self._layer, Act.WRITE_REGISTRY, tool_id, approved=self._by_person)
         with _held(self.folder / LOCK):
             document = self.read()
             if expected_revision is not None and document.revision != expected_revision:

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mindx.agents.constitution import Constitution, Layer
+from mindx.agents.constitution import Constitution, ConstitutionError, Layer
 from mindx.agents.official_tools import OfficialToolsRegistry
 from mindx.cli.schemas import schema
 from mindx.tools.container_entry import ToolSpec
@@ -42,6 +42,23 @@ def test_list_show_and_deprecate(mindx: Mindx, registry: OfficialToolsRegistry):
     assert mindx("tools", "list").out == ""
     assert "deprecated" in mindx("tools", "list", "--all").out
     assert "it miscounts" in mindx("tools", "show", "word_count").out
+
+
+def test_a_rule_that_wants_a_person_is_met_by_the_person_at_the_terminal(
+    mindx: Mindx,  # noqa: F811
+    registry: OfficialToolsRegistry,
+):
+    """The folder's own constitution holds for `mindx tools`: what waits for a person does not wait here, the rest is
+    refused."""
+    rules = registry.folder / "constitution.yaml"
+    rules.write_text("version: 1\nperson:\n  - {name: ask-me, acts: [registry.write], reason: I look at each}\n")
+    tight = OfficialToolsRegistry(registry.folder, constitution=Constitution.load(rules), layer=Layer.MASTERMIND)
+    with pytest.raises(ConstitutionError, match="a person must approve"):
+        tight.deprecate("word_count", "I say so")
+    assert mindx("tools", "deprecate", "word_count", "--reason", "no more").code == 0
+    rules.write_text("version: 1\nnever:\n  - {name: frozen, acts: [registry.write], reason: an audit is on}\n")
+    refused = mindx("tools", "deprecate", "word_count", "--reason", "no more")
+    assert (refused.code, "an audit is on" in refused.err) == (3, True)
 
 
 def test_examples_and_calls_run_in_a_container(engine_mindx: Mindx, registry: OfficialToolsRegistry):  # noqa: F811
