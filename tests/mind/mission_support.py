@@ -11,6 +11,7 @@ from mindx import LoadedPolicy, load_policy
 from mindx.agents.agint import prompts
 from mindx.agents.agint.agint import AGInt
 from mindx.agents.agint.mission import MissionBudget, MissionStore
+from mindx.agents.agint.phase_agent import PhaseAgent
 from mindx.agents.bdi import BDIAgent, Budget
 from mindx.agents.beliefs import BeliefSystem
 from mindx.core.message import Role
@@ -117,21 +118,4 @@ class Missions:
             budget=Budget(replans=0, repairs=1),
             sleep=self._sleep,
         )
-        return InBox(agent, self.box)
-
-
-class InBox:
-    """A BDI agent that always runs in one container."""
-
-    def __init__(self, agent: BDIAgent, box: LazySandbox) -> None:
-        self._agent, self._box = agent, box
-        self.goal = agent.goal
-
-    def set_goal(self, text: str, criteria: Any = (), priority: int = 100) -> Any:
-        return self._agent.set_goal(text, criteria, priority)
-
-    async def run(self) -> Any:
-        return await self._agent.run(box=self._box)
-
-    async def close(self) -> None:
-        await self._agent.close()
+        return PhaseAgent(agent, self.box)
