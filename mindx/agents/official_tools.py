@@ -67,10 +67,10 @@ class OfficialToolsRegistry:
     """The registry in `folder` (the state folder of one mind). Readers see a whole file, old or new.
 
     `layer` is who holds this handle: every write asks the Constitution, which allows it to the Mastermind alone.
-    `by_person` says that a person is at it, who has thereby said yes to what waits for one. A write holds a lock against
-    other processes, and keeps the file before it beside it. `reserved` are ids that no generated tool may take. `now`
-    gives UTC text. Raises StateError: registry_damaged for a file that cannot be
-    understood (it is then left alone), state_unreadable, state_unwritable.
+    `by_person` says that a person is at it, who has thereby said yes to what waits for one. A write holds a lock
+    against other processes, and keeps the file before it beside it. `reserved` are ids that no generated tool may take.
+    `now` gives UTC text. Raises StateError: registry_damaged for a file that cannot be understood (it is then left
+    alone), state_unreadable, state_unwritable.
     """
 
     def __init__(
