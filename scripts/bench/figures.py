@@ -86,6 +86,8 @@ FIGURES: tuple[Figure, ...] = (
     Figure(
         "agent_sessions", "agent", "a step of 100 sessions / `true`", "agent_step_of_100", "agent_native_true", 23.0
     ),
+    Figure("bdi_action", "mind", "a BDI action - its command", "bdi_action", "bdi_command", 5.0, unit="ms"),
+    Figure("beliefs_query", "mind", "a query of 10,000 beliefs", "beliefs_query", "", 5.0, percent=95, unit="ms"),
     # 150 and 400 ms on a machine whose bare Python starts in 12.
     Figure("cli_help", "cli", "`mindx --help` / a bare Python", "mindx_help", "python_start", 12.5),
     Figure("cli_check", "cli", "`mindx check`, 200 steps / the same", "mindx_check", "python_start", 33.3),

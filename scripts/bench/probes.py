@@ -336,6 +336,19 @@ async def probe_agent(bench: Bench) -> None:
         await many()
 
 
+async def probe_mind(bench: Bench) -> None:
+    """An action of a BDI agent and its command, both in a sandbox in memory; questions to 10,000 beliefs on disk."""
+    from scripts.bench.mind_probe import many_beliefs, query_seconds, seconds_per_action
+
+    for _ in range(bench.rounds(20)):
+        action_s, command_s = await seconds_per_action(bench.folder / "mind")
+        bench.samples.add("bdi_action", action_s)
+        bench.samples.add("bdi_command", command_s)
+    with many_beliefs(bench.folder / "mind" / "beliefs.sqlite3") as system:
+        for number in range(bench.rounds(400)):
+            bench.samples.add("beliefs_query", query_seconds(system, number))
+
+
 async def probe_cli(bench: Bench) -> None:
     """Whole processes: the help, a check and a program in a container, each from a cold start."""
     plan = str(write_plan(bench.folder / "plan200.json"))
@@ -378,5 +391,6 @@ PROBES: dict[str, Callable[[Bench], Awaitable[None]]] = {
     "copy": probe_copy,
     "judge": probe_judge,
     "agent": probe_agent,
+    "mind": probe_mind,
     "cli": probe_cli,
 }

@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS beliefs (
     created REAL NOT NULL, updated REAL NOT NULL, ttl_s REAL, expires REAL, metadata TEXT NOT NULL,
     PRIMARY KEY (namespace, key)
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS beliefs_found ON beliefs (namespace, key, confidence, source, expires);
 CREATE INDEX IF NOT EXISTS beliefs_expire ON beliefs (expires) WHERE expires IS NOT NULL;
 """
 _COLUMNS = "namespace, key, value, confidence, source, created, updated, ttl_s, metadata"
@@ -82,7 +83,10 @@ class BeliefTable:
                 where.append(clause)
                 values.append(value)
         most = -1 if limit is None else max(0, limit)
-        sql = f"SELECT {_COLUMNS} FROM beliefs WHERE {' AND '.join(where)} ORDER BY namespace, key LIMIT ?"
+        # An index that has all that is asked about is looked through, not the values beside it.
+        found = f"SELECT namespace, key FROM beliefs INDEXED BY beliefs_found WHERE {' AND '.join(where)}"
+        found = f"{found} ORDER BY namespace, key LIMIT ?"
+        sql = f"SELECT {_COLUMNS} FROM beliefs WHERE (namespace, key) IN ({found}) ORDER BY namespace, key"
         return tuple(self._beliefs(sql, (*values, most)))
 
     def namespaces(self, now: float) -> dict[str, int]:
