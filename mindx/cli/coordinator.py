@@ -204,7 +204,7 @@ class _Parts:
         self.interactions = InteractionStore(database)
         self.backlog = Backlog(database, now)
         self.agents = AgentBook(database)
-        self.consent = Consent(self.backlog, self.interactions, Constitution.load(), now)
+        self.consent = Consent(self.backlog, self.interactions, _rules(), now)
 
 
 @contextmanager
@@ -226,7 +226,9 @@ def _in_coordinator(do: Any, *, busy: bool = True, **options: Any) -> Interactio
         folder = mind_dir()
         with BeliefSystem(folder / "beliefs.sqlite3") as beliefs:
             improve = partial(call_improvement, work_dir=folder / IMPROVEMENT_FOLDER)
-            async with CoordinatorAgent(folder, beliefs=beliefs, improve=improve, **options) as made:
+            async with CoordinatorAgent(
+                folder, beliefs=beliefs, constitution=_rules(), improve=improve, **options
+            ) as made:
                 return await do(made)
 
     try:
@@ -237,6 +239,12 @@ def _in_coordinator(do: Any, *, busy: bool = True, **options: Any) -> Interactio
         note("a coordinator is running; it applies the change when it comes to it")
         return None
     return ended
+
+
+def _rules() -> Constitution:
+    """Return the rules in force here: a `constitution.yaml` of the user's tightens the built-in ones."""
+    file = mind_dir() / "constitution.yaml"
+    return Constitution.load(file if file.exists() else None)
 
 
 def _state() -> dict[str, Any]:

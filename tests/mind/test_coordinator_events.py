@@ -144,3 +144,12 @@ def test_what_is_no_topic_is_refused(topic):
         with pytest.raises(InputError) as caught:
             call()
         assert caught.value.code == "topic_invalid"
+
+
+def test_what_is_no_data_is_refused():
+    bus = EventBus()
+    bus.subscribe("a", print)
+    for data in ({"a": object()}, {"a": "x" * 2_000_000}, {"a": "\ud800"}):
+        with pytest.raises(InputError) as caught:
+            asyncio.run(bus.publish("a", data))
+        assert caught.value.code == "event_invalid"

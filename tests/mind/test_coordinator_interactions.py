@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mindx.agents.coordinator import interaction_store
 from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.coordinator.interaction import Interaction, InteractionStatus, InteractionType
 from mindx.errors import InputError, StateError
@@ -264,6 +265,8 @@ def test_nobody_makes_agents_of_its_own_layer_or_above(tmp_path):
         ({"agent_id": "bdi", "metadata": {"a": object()}}, "interaction_invalid"),
         ({"agent_id": "bdi", "metadata": {"a": float("nan")}}, "interaction_invalid"),
         ({"agent_id": "bdi", "metadata": {"a": "x" * 2_000_000}}, "interaction_invalid"),
+        ({"agent_id": "bdi", "metadata": {"a": "\ud800"}}, "interaction_invalid"),
+        ({"agent_id": "bdi", "content": "\ud800"}, "interaction_invalid"),
         ({"agent_id": "bdi", "content": "x" * 200_000}, "interaction_invalid"),
         ({"agent_id": "bdi", "interaction_type": "world_peace"}, "interaction_invalid"),
     ],
@@ -336,3 +339,19 @@ def test_interactions_of_many_tasks_are_all_kept(tmp_path):
         assert made.interactions.counts() == {"completed": 50}
 
     in_coordinator(tmp_path, work)
+
+
+def test_events_and_queries_that_have_ended_do_not_fill_the_disk(tmp_path, monkeypatch):
+    async def work(made):
+        kept = await made.ask("publish_event", "", metadata={"topic": "t"}, agent_id="bdi", key="kept")
+        waits = made.create_interaction("query", "later", agent_id="bdi")
+        tool = await made.ask(IMPROVE, "a tool", metadata=TOOL, agent_id="mastermind")
+        for n in range(12):
+            last = await made.ask("publish_event", str(n), metadata={"topic": "t"}, agent_id="bdi")
+        found = {one.interaction_id for one in made.interactions.list()}
+        assert {one.interaction_id for one in (kept, waits, tool, last)} <= found
+        assert len(found) <= 3 + 3 + 2
+
+    monkeypatch.setattr(interaction_store, "PRUNE_EVERY", 2)
+    monkeypatch.setattr(interaction_store, "KEPT_SMALL", 3)
+    in_coordinator(tmp_path, work, improve=Improver())

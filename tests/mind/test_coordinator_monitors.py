@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,7 @@ from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.coordinator import resources
 from mindx.agents.coordinator.database import CoordinatorDatabase
 from mindx.agents.coordinator.performance import MAX_KEYS, WINDOW, PerformanceMonitor, Price
-from mindx.agents.coordinator.resources import NAMESPACE, ResourceLimits, ResourceMonitor, ResourceSample, measure
+from mindx.agents.coordinator.resources import NAMESPACE, Meter, ResourceLimits, ResourceMonitor, ResourceSample
 from mindx.core.message import ChatMessage
 from mindx.errors import ProviderError, StateError
 from mindx.providers.base import ModelRequest
@@ -114,8 +118,15 @@ def test_a_disk_that_hangs_does_not_stop_the_watch(monkeypatch):
 
 
 def test_this_machine_is_measured():
-    sample = measure((Path("/"), Path("/no/such/place")))
-    assert 0 <= sample.cpu_percent <= 100
+    meter, busy = Meter(), [sys.executable, "-c", "while True: pass"]
+    with subprocess.Popen(busy) as spinning:
+        # From two threads, as the monitor calls it.
+        with ThreadPoolExecutor(1) as one:
+            first = one.submit(meter, ()).result()
+        sample = meter((Path("/"), Path("/no/such/place")))
+        spinning.kill()
+    for share in (first.cpu_percent, sample.cpu_percent):
+        assert 90 / os.cpu_count() <= share <= 100
     assert 0 < sample.memory_percent <= 100
     assert 0 < sample.disks["/"] <= 100
     assert sample.disks["/no/such/place"] is None

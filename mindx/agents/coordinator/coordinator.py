@@ -38,7 +38,7 @@ from mindx.agents.coordinator.interaction import (
 from mindx.agents.coordinator.interaction_store import InteractionStore
 from mindx.agents.coordinator.inventory import inventory
 from mindx.agents.coordinator.performance import PerformanceMonitor
-from mindx.agents.coordinator.resources import Measure, ResourceMonitor, measure
+from mindx.agents.coordinator.resources import Measure, ResourceMonitor
 from mindx.agents.coordinator.verification import TaskVerification, TaskVerifier
 from mindx.agents.coordinator.worker import BacklogWorker
 from mindx.errors import InputError, MindxError
@@ -77,7 +77,7 @@ class CoordinatorAgent:
         project: Path | None = None,
         verifier: TaskVerifier | None = None,
         campaigns: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
-        measure: Measure = measure,
+        measure: Measure | None = None,
         config: CoordinatorConfig | None = None,
         now: Callable[[], float] = time.time,
         new_id: Callable[[str], str] = fresh_id,
@@ -110,7 +110,9 @@ class CoordinatorAgent:
         self._light = asyncio.Semaphore(self.config.max_interactions)
         self._heavy = asyncio.Semaphore(self.config.max_heavy)
         self._improving = asyncio.Semaphore(self.config.max_improvements)
-        self.resources = ResourceMonitor(beliefs, self.publish, self.config.resources, measure=measure, now=now)
+        self.resources = ResourceMonitor(
+            beliefs, self._announce, self.config.resources, constitution=self.constitution, measure=measure, now=now
+        )
         self.performance = PerformanceMonitor(self.database, self.config.prices, now)
         self.provider = provider and self.performance.watched(provider, "coordinator")
         self.verifier = verifier or TaskVerifier(
@@ -120,7 +122,7 @@ class CoordinatorAgent:
         desk = ImprovementDesk(
             self.constitution,
             self.backlog,
-            self.publish,
+            self._announce,
             self.config,
             improve=improve,
             work_dir=self.state_dir / IMPROVEMENT_FOLDER,
@@ -146,7 +148,8 @@ class CoordinatorAgent:
         return self.events.subscribe(topic, listener)
 
     async def publish(self, topic: str, data: Mapping[str, Any] | None = None) -> Delivery:
-        """Tell all listeners of a topic; see `EventBus.publish`."""
+        """Tell all listeners of a topic; see `EventBus.publish`. Raises ConstitutionError besides."""
+        self.constitution.require(Layer.COORDINATOR, Act.PUBLISH_EVENT, topic)
         return await self.events.publish(topic, data)
 
     def create_interaction(
@@ -219,6 +222,7 @@ class CoordinatorAgent:
         self.constitution.require(Layer.COORDINATOR, Act.ANALYZE_SYSTEM)
         if self.provider is None or self.project is None:
             raise InputError("analysis_unavailable", "an analysis needs a provider and a project")
+        self.constitution.require(Layer.COORDINATOR, Act.CALL_MODEL)
         modules = await asyncio.to_thread(inventory, self.project)
         await self.resources.sample()
         state = {**self.state(), "campaigns": list(self._campaigns())[-SHOWN_CAMPAIGNS:]}
@@ -265,6 +269,11 @@ class CoordinatorAgent:
             self.performance.flush()
         finally:
             self._held.close()
+
+    async def _announce(self, topic: str, data: Mapping[str, Any]) -> None:
+        """Tell what the coordinator itself has to tell, if it may; work that is done does not fail for it."""
+        if self.constitution.check(Layer.COORDINATOR, Act.PUBLISH_EVENT, topic).allowed:
+            await self.events.publish(topic, data)
 
     def _bound(self, kind: InteractionType) -> asyncio.Semaphore:
         if kind in _IMPROVING:

@@ -46,6 +46,7 @@ class Desk:
         provider = self._coordinator.provider
         if provider is None or not asked.content.strip():
             return {"answer": None, "state": state}
+        self._coordinator.constitution.require(Layer.COORDINATOR, Act.CALL_MODEL)
         shown = json.dumps(state, default=str)[:MAX_SHOWN_STATE]
         messages = (ChatMessage.system(QUERY_PROMPT), ChatMessage.user(f"{asked.content}\n\n{shown}"))
         response = await provider.generate(ModelRequest(messages, model=self._coordinator.config.model))

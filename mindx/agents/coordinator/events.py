@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Union
 
+from mindx.agents.coordinator.interaction import MAX_METADATA_BYTES, plain_json
 from mindx.core.quote import quoted
 from mindx.errors import InputError
 
@@ -77,12 +78,15 @@ class EventBus:
         return end
 
     async def publish(self, topic: str, data: Mapping[str, Any] | None = None) -> Delivery:
-        """Tell everybody and return how it went. Never raises for a listener; raises InputError (topic_invalid)."""
+        """Tell everybody and return how it went; `data` is plain JSON, and each listener gets a copy of its own.
+
+        Never raises for a listener. Raises InputError (topic_invalid, event_invalid).
+        """
         _check_topic(topic)
         wanted = [one for one in self._subscriptions if one.topic in (topic, ALL_TOPICS)]
         if not wanted:
             return Delivery(topic)
-        told = dict(data or {})
+        told = plain_json(dict(data or {}), "event", MAX_METADATA_BYTES, "event_invalid")
         found = await asyncio.gather(*(self._told(one, Event(topic, deepcopy(told))) for one in wanted))
         problems = tuple(problem for problem in found if problem)
         return Delivery(topic, len(found) - len(problems), problems)

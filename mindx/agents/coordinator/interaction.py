@@ -121,13 +121,13 @@ class Interaction(BaseModel):
         return self.model_copy(update={"history": (*self.history, entry)[-MAX_HISTORY:]})
 
 
-def plain_json(value: Any, what: str, max_bytes: int) -> Any:
-    """Return the value as JSON gives it back. Raises InputError (interaction_invalid): it is no JSON, or too large."""
+def plain_json(value: Any, what: str, max_bytes: int, code: str = "interaction_invalid") -> Any:
+    """Return the value as JSON gives it back. Raises InputError with this code: it is no JSON, or too large."""
     try:
-        text = json.dumps(value, allow_nan=False)
-        text.encode("utf-8")
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        size = len(text.encode("utf-8"))  # half a surrogate pair is no text
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError("interaction_invalid", f"the {what} is no plain JSON: {quoted(str(error), 200)}") from None
-    if len(text) > max_bytes:
-        raise InputError("interaction_invalid", f"the {what} has more than {max_bytes:,} bytes; write it to a file")
+        raise InputError(code, f"the {what} is no plain JSON: {quoted(str(error), 200)}") from None
+    if size > max_bytes:
+        raise InputError(code, f"the {what} has {size:,} bytes, at most {max_bytes:,} are kept; write it to a file")
     return json.loads(text)

@@ -8,19 +8,30 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from mindx.agents.coordinator.database import CoordinatorDatabase
-from mindx.agents.coordinator.interaction import Interaction, InteractionStatus
+from mindx.agents.coordinator.interaction import Interaction, InteractionStatus, InteractionType
 from mindx.core.quote import quoted
 from mindx.errors import InputError
 
 _INSERT = "INSERT INTO interactions (interaction_id, key, type, status, created_at, document) VALUES (?, ?, ?, ?, ?, ?)"
+KEPT_SMALL, PRUNE_EVERY = 2000, 200
+_SMALL = (InteractionType.QUERY.value, InteractionType.PUBLISH_EVENT.value)
+_ENDED = tuple(status.value for status in InteractionStatus if status.ended)
+_PRUNE = f"""DELETE FROM interactions WHERE rowid IN (
+  SELECT rowid FROM interactions
+  WHERE key IS NULL AND type IN (?, ?) AND status IN ({", ".join("?" for _ in _ENDED)})
+  ORDER BY rowid DESC LIMIT -1 OFFSET ?)"""
 _UPDATE = "UPDATE interactions SET status = ?, document = ? WHERE interaction_id = ? AND status = ?"
 
 
 class InteractionStore:
-    """The table of Interactions. Raises StateError when the database cannot be used."""
+    """The table of Interactions; of queries and events that have ended the latest 2,000 are kept.
+
+    Raises StateError when the database cannot be used.
+    """
 
     def __init__(self, database: CoordinatorDatabase) -> None:
         self._database = database
+        self._added = 0
 
     def add(self, new: Interaction) -> Interaction:
         """Keep a new Interaction, or return the one that has its key already.
@@ -34,6 +45,9 @@ class InteractionStore:
                 if found:
                     return _same(self._read(found[0][0]), new)
             self._database.rows(_INSERT, (*row, _text(new)))
+            self._added += 1
+            if self._added % PRUNE_EVERY == 0:
+                self._database.rows(_PRUNE, (*_SMALL, *_ENDED, KEPT_SMALL))
         return new
 
     def change(self, changed: Interaction, was: InteractionStatus) -> Interaction:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -16,10 +16,12 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
+from mindx.agents.constitution import Act, Constitution, Layer
 
 logger = logging.getLogger("mindx.coordinator.resources")
 NAMESPACE = "system.resources"
 ALERT_TOPIC, RESOLVED_TOPIC = "resource.alert", "resource.resolved"
+WINDOW_S = 0.5  # a share of less time says little
 SAMPLE_TIMEOUT_S = 30.0  # a disk that hangs must not stop the watch over the others
 
 
@@ -91,20 +93,49 @@ Measure = Callable[[Sequence[Path]], ResourceSample]
 Tell = Callable[[str, Mapping[str, Any]], Awaitable[object]]
 
 
-def measure(paths: Sequence[Path]) -> ResourceSample:
-    """Return what psutil sees; it blocks. The processor's share is of the time since the call before."""
+class Meter:
+    """Measures this machine by psutil; it blocks, half a second at the first time.
+
+    The processor's share is of the time since the call before. psutil's own `cpu_percent` remembers that by thread,
+    and gives 0 to each new one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._before: tuple[float, float, float] | None = None  # when, all seconds of the processors, the busy ones
+
+    def __call__(self, paths: Sequence[Path]) -> ResourceSample:
+        """Return what can be seen."""
+        import psutil
+
+        disks: dict[str, float | None] = {}
+        for path in paths:
+            try:
+                disks[str(path)] = float(psutil.disk_usage(str(path)).percent)
+            except OSError:
+                disks[str(path)] = None
+        try:
+            with self._lock:
+                return ResourceSample(self._cpu_percent(), float(psutil.virtual_memory().percent), disks)
+        except (OSError, psutil.Error):
+            return ResourceSample(None, None, disks)
+
+    def _cpu_percent(self) -> float:
+        before = self._before or _processor()
+        if time.monotonic() - before[0] < WINDOW_S:
+            time.sleep(WINDOW_S)
+        self._before = now = _processor()
+        passed = now[1] - before[1]
+        return min(100.0, max(0.0, 100 * (now[2] - before[2]) / passed)) if passed > 0 else 0.0
+
+
+def _processor() -> tuple[float, float, float]:
     import psutil
 
-    disks: dict[str, float | None] = {}
-    for path in paths:
-        try:
-            disks[str(path)] = float(psutil.disk_usage(str(path)).percent)
-        except OSError:
-            disks[str(path)] = None
-    try:
-        return ResourceSample(psutil.cpu_percent(None), float(psutil.virtual_memory().percent), disks)
-    except (OSError, psutil.Error):
-        return ResourceSample(None, None, disks)
+    times = psutil.cpu_times()
+    guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted in user and nice already
+    total = sum(times) - guests
+    return time.monotonic(), total, total - times.idle - getattr(times, "iowait", 0.0)
 
 
 class ResourceMonitor:
@@ -116,12 +147,14 @@ class ResourceMonitor:
         tell: Tell,
         limits: ResourceLimits | None = None,
         *,
-        measure: Measure = measure,
+        constitution: Constitution | None = None,
+        measure: Measure | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.limits = limits or ResourceLimits()
+        self._constitution = constitution or Constitution.load()
         self.latest: ResourceSample | None = None
-        self._beliefs, self._tell, self._measure, self._now = beliefs, tell, measure, now
+        self._beliefs, self._tell, self._measure, self._now = beliefs, tell, measure or Meter(), now
         self._told: dict[
             str, tuple[ResourceAlert, float]
         ] = {}  # by key: what is over its limit, and when that was told
@@ -187,9 +220,10 @@ class ResourceMonitor:
     def _believe(self, alert: ResourceAlert) -> None:
         log = logger.info if alert.resolved else logger.warning
         log("%s is at %.0f %% (limit %.0f %%)", alert.key, alert.percent, alert.limit)
+        if not self._constitution.check(Layer.COORDINATOR, Act.WRITE_BELIEF).allowed:
+            return
         if alert.resolved:
-            with suppress(KeyError):
-                self._beliefs.remove(alert.key, namespace=NAMESPACE)
+            self._beliefs.remove(alert.key, namespace=NAMESPACE)
             return
         lives = self.limits.repeat_s + 2 * self.limits.interval_s  # until it is told again, or no longer true
         self._beliefs.add(alert.key, alert.to_dict(), source=BeliefSource.PERCEPTION, namespace=NAMESPACE, ttl_s=lives)
