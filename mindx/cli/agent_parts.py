@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mindx.agents.agent_work import AgentWork
+from mindx.agents.work_record import WorkRecord
 from mindx.cli.errors import INTERRUPTED
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.prose import styled
 from mindx.cli.render import change_lines
 from mindx.cli.verbosity import remark, verbose
-from mindx.core.agent_error import ErrorCode
+from mindx.core.agent_error import AgentError, ErrorCode, ErrorPhase
 from mindx.core.agent_event import AgentEvent, AgentEventType
 from mindx.core.agent_result import AgentResult
 from mindx.core.checkpoint import RunOutcome
 from mindx.core.protocols import Reasoner
+from mindx.core.run import Outcome
 from mindx.core.run_config import RunConfig
+from mindx.errors import DeniedError, MindxError
 from mindx.policy.load import LoadedPolicy
 from mindx.providers.base import BaseProvider
 from mindx.tools.registry import ToolRegistry
@@ -107,7 +111,20 @@ def at_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def tell_changes(work: AgentWork) -> None:
+@contextmanager
+def recorded(record: WorkRecord) -> Iterator[None]:
+    """Write the Run's end when the block has ended, however that was."""
+    try:
+        yield
+    except MindxError as error:
+        record.outcome = Outcome.DENIED if isinstance(error, DeniedError) else Outcome.ERROR
+        record.error = AgentError.of(ErrorCode.INTERNAL_ERROR, error, ErrorPhase.RUNTIME)
+        raise
+    finally:
+        record.finish()
+
+
+def tell_changes(work: AgentWork | WorkRecord) -> None:
     """Say on stderr what the agent changed in its copy."""
     if work.changes:
         for line in change_lines(work.changes):

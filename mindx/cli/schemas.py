@@ -290,6 +290,75 @@ def _agent() -> Schema:
     )
 
 
+def _mission() -> Schema:
+    from mindx.agents.agint.life import AGIntDecision, AGIntStatus
+    from mindx.agents.agint.phase import PhaseStatus
+
+    phase = table(
+        name=TEXT,
+        task=TEXT,
+        depends_on=many(TEXT),
+        status=one_of(*(status.value for status in PhaseStatus)),
+        attempts=COUNT,
+        told=TEXT,
+    )
+    failure = table(code=TEXT, message=TEXT, phase=TEXT, recoverable=YES_NO, details=ANYTHING)
+    change = table(path=TEXT, kind=TEXT, entry=TEXT, mode=TEXT, size=COUNT, sha256=TEXT, stored=YES_NO, note=TEXT)
+    return _document(
+        mission_id=TEXT,
+        directive=TEXT,
+        status=one_of(*(status.value for status in AGIntStatus)),
+        awareness=TEXT,
+        message=TEXT,
+        phases=many(phase),
+        decisions=many(one_of(*(decision.value for decision in AGIntDecision))),
+        cycles=COUNT,
+        tokens=COUNT,
+        seconds=NUMBER,
+        error=maybe(failure),
+        run_id=TEXT,
+        changes=many(change),
+        trace=TEXT,
+    )
+
+
+def _campaign_row() -> Schema:
+    from mindx.agents.mastermind.campaign import CampaignStatus
+
+    outcome = table(final_bdi_status=TEXT, summary=TEXT, error_code=TEXT, exit_code=COUNT)
+    task = table(
+        tool_id=TEXT,
+        version=TEXT,
+        attempt=COUNT,
+        interaction_id=TEXT,
+        status=TEXT,
+        problem=TEXT,
+        sha256=TEXT,
+        registered=YES_NO,
+        used=YES_NO,
+    )
+    return table(
+        campaign_id=TEXT,
+        directive=TEXT,
+        campaign_type=TEXT,
+        status=one_of(*(status.value for status in CampaignStatus)),
+        autonomous=YES_NO,
+        created_at=NUMBER,
+        completed_at=maybe(NUMBER),
+        outcome=maybe(outcome),
+        sub_tasks=many(task),
+        cycles=COUNT,
+        max_bdi_cycles=COUNT,
+        seconds=NUMBER,
+        usage=ANYTHING,
+    )
+
+
+def _campaign() -> Schema:
+    row = _campaign_row()
+    return _document(**row["properties"])
+
+
 def _tools() -> Schema:
     row = table(
         tool_id=TEXT,
@@ -363,6 +432,9 @@ SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
     ),
     "beliefs": ("beliefs list", lambda: _document(beliefs=many(_BELIEF), more=YES_NO)),
     "belief": ("beliefs show", lambda: _document(belief=_BELIEF)),
+    "mission": ("mission", _mission),
+    "campaign": ("campaign run, show", _campaign),
+    "campaigns": ("campaign list", lambda: _document(campaigns=many(_campaign_row()))),
     "tools": ("tools list", _tools),
     "tool": ("tools show, deprecate", _tool),
     "tool-test": ("tools test", _tool_test),

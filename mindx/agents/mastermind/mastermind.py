@@ -238,6 +238,7 @@ class MastermindAgent:
 
     async def _worked(self, strategist: Strategist) -> tuple[CampaignStatus, CampaignOutcome]:
         def told(text: str) -> None:
+            _LOG.info("%s", text)
             self._listener(strategist.campaign, text)
 
         try:

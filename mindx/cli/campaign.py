@@ -1,0 +1,224 @@
+"""`mindx campaign`: Mastermind's long work on the system itself."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mindx.agents.mastermind.campaign import CampaignStatus, StrategicCampaign
+from mindx.agents.mastermind.campaign_store import CampaignStore
+from mindx.agents.mastermind.stop_switch import ALL, StopSwitch
+from mindx.agents.system import MindSystem
+from mindx.agents.work_record import WorkRecord
+from mindx.cli.agent_parts import model_option, provider_of, recorded, script_option
+from mindx.cli.errors import INTERRUPTED, say
+from mindx.cli.escape import escape_line
+from mindx.cli.interrupt import run_async
+from mindx.cli.log_trail import log_trail
+from mindx.cli.options import json_option, policy_option
+from mindx.cli.prose import note, print_json
+from mindx.cli.store import run_store
+from mindx.cli.verbosity import remark, verbosity_options
+from mindx.core.document import SCHEMA_VERSION, render_json
+from mindx.core.folders import mind_dir
+from mindx.core.run import Outcome
+from mindx.settings import effective_policy
+
+EPILOG = """\b
+Examples:
+  mindx campaign run
+  mindx campaign run "find out which tool is missing, and have it made" --max-cycles 10
+  mindx campaign list
+  mindx campaign stop
+
+\b
+A campaign looks at the system, finds a tool that it lacks, has it written and tested in a container, registers it and
+uses it once. Exit codes: 0 complete; 1 something is missing; 2 bad input; 3 stopped or forbidden; 4 sandbox or state
+broken; 5 a budget was reached; 6 the model failed; 130 interrupted.
+"""
+SHOWN = 60  # characters of a directive in the list
+SOURCES = ("mastermind", "bdi_agent", "official_tools")
+_OUTCOMES = {
+    CampaignStatus.COMPLETED: Outcome.COMPLETED,
+    CampaignStatus.PARTIAL: Outcome.PARTIAL,
+    CampaignStatus.STOPPED: Outcome.CANCELLED,
+    CampaignStatus.FAILED_INCOMPLETE: Outcome.FAILED,
+}
+
+
+@click.group(name="campaign", epilog=EPILOG)
+def command() -> None:
+    """Run, list, show and stop campaigns: the system works on its own tools."""
+
+
+@command.command(
+    name="run",
+    epilog="\b\nExamples:\n  mindx campaign run --json\n"
+    "  mindx campaign run --script mind.jsonl --improvement-script code.jsonl",
+)
+@click.argument("directive", required=False, default="")
+@click.option("--id", "campaign_id", metavar="ID", default="", help="The campaign's id; without it one is made.")
+@click.option("--resume", metavar="ID", default="", help="Go on with a campaign that was stopped or cut off.")
+@click.option(
+    "--max-cycles", metavar="N", type=click.IntRange(1, 10_000), help="Stop the agent after N cycles.  [default: 25]"
+)
+@click.option(
+    "--every",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Be the autonomous worker: run one campaign after each so many seconds, until `mindx campaign stop`.",
+)
+@policy_option
+@model_option
+@script_option
+@click.option(
+    "--improvement-script",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The same for the self-improvement agent, which has a model of its own.",
+)
+@verbosity_options
+@json_option
+def run_campaign(
+    directive: str,
+    campaign_id: str,
+    resume: str,
+    max_cycles: int | None,
+    every: float | None,
+    policy: str | None,
+    model: str,
+    script: Path | None,
+    improvement_script: Path | None,
+    as_json: bool,
+) -> int:
+    """Run a campaign on a DIRECTIVE; without one, on finding and building what the system lacks."""
+    if resume and (directive.strip() or campaign_id or every):
+        raise click.UsageError("--resume takes a campaign as it is: give no directive, --id or --every with it")
+    loaded = effective_policy(policy)
+    provider = provider_of(script, model)
+    record = WorkRecord(loaded, run_store())
+    system = MindSystem(
+        mind_dir(),
+        provider,
+        policy=loaded,
+        model=model,
+        record=record,
+        improvement_script=None if improvement_script is None else improvement_script.absolute(),
+    )
+
+    async def run() -> StrategicCampaign | None:
+        async with system:
+            mastermind = system.mastermind
+            if every is not None:
+                mastermind.start_worker(every, directive)
+                await mastermind.wait_worker()
+                return None
+            if resume:
+                return await mastermind.take_up(resume)
+            return await mastermind.launch_campaign(
+                directive, max_bdi_cycles=max_cycles, campaign_id=campaign_id or None
+            )
+
+    with log_trail(SOURCES), recorded(record):
+        try:
+            ended = run_async(run)
+        except KeyboardInterrupt:
+            record.outcome = Outcome.CANCELLED
+            remark("`mindx campaign list` names it, and `mindx campaign run --resume ID` takes it up again")
+            return INTERRUPTED
+        if ended is None:
+            return 0
+        record.outcome = _OUTCOMES[ended.status]
+    return _print_end(ended, as_json)
+
+
+@command.command(name="list", epilog="\b\nExample:\n  mindx campaign list --json")
+@json_option
+def list_campaigns(as_json: bool) -> None:
+    """List the campaigns, the latest first."""
+    found = _store().list()
+    if as_json:
+        print_json(render_json({"schema_version": SCHEMA_VERSION, "campaigns": [document(one) for one in found]}))
+        return
+    if not found:
+        note("no campaign yet; `mindx campaign run` makes one")
+    for one in found:
+        directive = escape_line(one.directive)
+        short = directive if len(directive) <= SHOWN else f"{directive[: SHOWN - 3]}..."
+        click.echo(f"{one.campaign_id:<22} {_time(one.created_at)} {_standing(one):<18} {short}")
+
+
+@command.command(name="show", epilog="\b\nExample:\n  mindx campaign show last")
+@click.argument("campaign")
+@json_option
+def show_campaign(campaign: str, as_json: bool) -> None:
+    """Show one campaign. CAMPAIGN is an id, or `last`."""
+    one = find(campaign)
+    if as_json:
+        print_json(render_json({"schema_version": SCHEMA_VERSION, **document(one)}))
+        return
+    click.echo(escape_line(f"Campaign {one.campaign_id}: {_standing(one)}, begun {_time(one.created_at)}"))
+    click.echo(escape_line(f"  directive: {one.directive}"))
+    click.echo(f"  cycles: {one.cycles} of {one.max_bdi_cycles}, {one.seconds:.1f} s")
+    for task in one.sub_tasks:
+        marks = [name for name, is_so in (("registered", task.registered), ("used", task.used)) if is_so]
+        told = task.problem or ", ".join(marks) or task.status or "open"
+        click.echo(escape_line(f"  tool {task.tool_id} {task.version}, attempt {task.attempt}: {told}"))
+    if one.outcome is not None:
+        click.echo(escape_line(f"  outcome: {one.outcome.summary}"))
+
+
+@command.command(name="stop", epilog="\b\nExamples:\n  mindx campaign stop\n  mindx campaign stop --release")
+@click.argument("campaign", required=False)
+@click.option("--release", is_flag=True, help="Let campaigns be started again.")
+def stop_campaign(campaign: str | None, release: bool) -> None:
+    """Stop the campaign that runs, and start no other until --release; with CAMPAIGN, stop that one alone."""
+    switch = StopSwitch(mind_dir())
+    if release:
+        note("campaigns can be started again" if switch.release() else "the stop switch was not set")
+        return
+    switch.set(find(campaign).campaign_id if campaign is not None else ALL)
+    note("stopped; `mindx campaign stop --release` lets campaigns be started again")
+
+
+def find(name: str) -> StrategicCampaign:
+    """Return a campaign by its id, or the `last`. Raises InputError (campaign_unknown, campaign_corrupt)."""
+    store = _store()
+    if name != "last":
+        return store.load(name)
+    found = store.list()
+    return found[0] if found else store.load("last")
+
+
+def document(one: StrategicCampaign) -> dict[str, Any]:
+    """Return a campaign as its JSON document has it."""
+    return one.told
+
+
+def _store() -> CampaignStore:
+    return CampaignStore(mind_dir())
+
+
+def _standing(one: StrategicCampaign) -> str:
+    return one.status.value
+
+
+def _time(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _print_end(one: StrategicCampaign, as_json: bool) -> int:
+    outcome = one.outcome
+    assert outcome is not None
+    if as_json:
+        print_json(render_json({"schema_version": SCHEMA_VERSION, **document(one)}))
+    else:
+        click.echo(escape_line(f"Campaign {one.campaign_id}: {one.status.value}. {outcome.summary}"))
+    if one.status is not CampaignStatus.COMPLETED:
+        say(outcome.summary)
+    if one.status in (CampaignStatus.STOPPED, CampaignStatus.PARTIAL):
+        remark(f"`mindx campaign run --resume {one.campaign_id}` takes it up again")
+    return outcome.exit_code
