@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -31,8 +31,9 @@ from mindx.tools.simple_coder_state import CoderState, relative
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import Completer
     from prompt_toolkit.history import History
+
+    from mindx.cli.shell_completion import Names
 
 ReadLine = Callable[[CoderState], Awaitable["str | None"]]
 
@@ -59,7 +60,7 @@ def command(
 ) -> int:
     """Use SimpleCoder interactively in a container; also reads lines from standard input."""
     typed = sys.stdin is not None and sys.stdin.isatty()
-    read_line = _prompting() if typed else _reading
+    read_line = _prompting(lambda folder: run.names(folder)) if typed else _reading
     run: ShellRun = ShellRun(
         read_line,
         effective_policy(policy, None, workspace),
@@ -83,8 +84,8 @@ def command(
     return run.result.outcome.exit_code
 
 
-def _prompting() -> ReadLine:
-    """Return a reader with line editing and a history that outlives the shell."""
+def _prompting(names: Names) -> ReadLine:
+    """Return a reader with line editing, completion, and a history that outlives the shell."""
     session: PromptSession[str] | None = None
 
     async def read_line(state: CoderState) -> str | None:
@@ -92,10 +93,12 @@ def _prompting() -> ReadLine:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.output import ColorDepth
 
+        from mindx.cli.shell_completion import ShellCompleter
+
         if session is None:
             depth = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
             session = PromptSession(
-                history=_history(), color_depth=depth, completer=_completer(), complete_while_typing=False
+                history=_history(), color_depth=depth, completer=ShellCompleter(names), complete_while_typing=False
             )
         while True:
             try:
@@ -106,16 +109,6 @@ def _prompting() -> ReadLine:
                 return None
 
     return read_line
-
-
-def _completer() -> Completer:
-    """Return what Tab offers: the commands, and after `help` their names again."""
-    from prompt_toolkit.completion import NestedCompleter
-
-    from mindx.tools.simple_coder_args import COMMANDS
-
-    names: dict[str, Any] = dict.fromkeys(COMMANDS)
-    return NestedCompleter.from_nested_dict({**names, "help": names, "exit": None})
 
 
 async def _reading(state: CoderState) -> str | None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import anyio
+
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
+from mindx.core.command import ListDir
 from mindx.core.decision import AgentDecision
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import EXECUTE_TOOL, Action
 from mindx.core.run import Outcome
+from mindx.errors import MindxError
 from mindx.policy.load import LoadedPolicy
 from mindx.runtime.actions import PlanActions
 from mindx.runtime.fixed_plan import PlanRequest
@@ -25,6 +30,8 @@ from mindx.tools.simple_coder_state import CoderState
 from mindx.trace.run_folder import RunStore
 
 TOOL_ID = "simple_coder"
+MAX_NAMES = 1000
+NAMES_TIMEOUT_S = 3.0
 ReadLine = Callable[[CoderState], Awaitable["str | None"]]
 
 
@@ -62,6 +69,22 @@ class ShellRun(Run):
         if self._running is None or self._running.done():
             return False
         return self._running.cancel()
+
+    async def names(self, folder: str) -> tuple[tuple[str, bool], ...]:
+        """Return the names in a folder, relative to the current one, and which are folders; () when it cannot be read.
+
+        It is a Command like any other: judged, recorded, and at most a few seconds long.
+        """
+        if self._actions is None or self._actions.states.get(TOOL_ID) is None:
+            return ()
+        path = posixpath.normpath(posixpath.join(self._state().cwd, folder))
+        try:
+            with anyio.move_on_after(NAMES_TIMEOUT_S):
+                found = await self.session.sandbox.list_dir(ListDir(path))
+                return tuple((posixpath.basename(one.path), one.kind == "directory") for one in found[:MAX_NAMES])
+        except MindxError:
+            return ()
+        return ()
 
     async def decide(self, context: AgentContext) -> AgentDecision:
         """Return the next typed line as an Action."""

@@ -1,5 +1,6 @@
 """`shell`: SimpleCoder typed, from standard input and at a real terminal."""
 
+import asyncio
 import fcntl
 import json
 import os
@@ -11,6 +12,7 @@ import time
 import pytest
 
 from mindx.cli.shell import prompt
+from mindx.tools.simple_coder_line import parse_line
 from mindx.tools.simple_coder_state import CoderState
 
 
@@ -131,6 +133,9 @@ def test_at_a_terminal(engine_mindx):
     terminal.expect(b". $")
     terminal.type("mkdir app\r")
     terminal.expect(b"created")
+    terminal.type("ls a\t")  # names come from the container
+    terminal.expect(b"pp/")
+    terminal.type("\x15")
     terminal.type("rm x\r")
     terminal.expect(b"toggle_autonomous_mode switches it on")
     terminal.type("cd app\r")
@@ -159,15 +164,45 @@ def test_at_a_terminal(engine_mindx):
     assert "run sleep 60" in (engine_mindx.state / "shell_history").read_text()
 
 
-def test_tab_offers_the_commands():
+TREE = {
+    ".": [("app", True), ("my notes.txt", False), (".git", True), ("\x1b[2J", False), ("a'b", False)],
+    "app/": [("main.py", False), ("lib", True)],
+}
+
+
+def offered(text):
+    """Return what Tab makes of a line."""
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
-    from mindx.cli.shell import _completer
+    from mindx.cli.shell_completion import ShellCompleter
 
-    def offered(text):
-        return {one.text for one in _completer().get_completions(Document(text), CompleteEvent())}
+    async def names(folder):
+        return TREE.get(folder, ())
 
+    async def asked():
+        completer = ShellCompleter(names)
+        found = completer.get_completions_async(Document(text), CompleteEvent())
+        return {text[: len(text) + one.start_position] + one.text async for one in found}
+
+    return asyncio.run(asked())
+
+
+def test_tab_offers_the_commands():
     assert offered("s") >= {"search", "start", "stop"}
-    assert offered("help env_") == {"env_set", "env_unset", "env_list"}
-    assert offered("read fi") == set()
+    assert offered("help env_") == {"help env_set", "help env_unset", "help env_list"}
+    assert offered("env_set fi") == offered("help ls fi") == set()
+
+
+def test_tab_offers_names_of_the_workspace():
+    """What is offered can be typed and means that name: quoted where need be, never a control sequence."""
+    assert offered("read ") == {"read app/", "read 'my notes.txt'", "read 'a'\"'\"'b'"}
+    assert offered("read app/m") == {"read app/main.py"}
+    assert offered("cd ") == {"cd app/"}
+    assert offered("ls .") == {"ls .git/"}
+    assert offered("read 'my n") == offered("read my") == {"read 'my notes.txt'"}
+    assert offered("run python3 app/") == {"run python3 app/main.py", "run python3 app/lib/"}
+    assert offered("search words ap") == {"search words app/"}
+    assert offered("search ap") == offered("read a b") == offered("poll a") == set()
+    for line in offered("read "):
+        assert parse_line(line)["path"] in {"app/", "my notes.txt", "a'b"}
