@@ -72,14 +72,14 @@ check: setup
 .PHONY: test
 test: ask
 	@$(MAKE) YES=1 image
-	@YES=$(YES) scripts/compose.sh
+	@YES=$(YES) scripts/test_programs.sh
 	@$(MAKE) check
 	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(TEST_ARGS)
 
 .PHONY: $(SUITES:%=test-%)
 $(SUITES:%=test-%): test-%: ask
 	@$(MAKE) YES=1 image
-	@YES=$(YES) scripts/compose.sh
+	@YES=$(YES) scripts/test_programs.sh
 	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(TEST_ARGS) $(SUITE_$*)
 
 .PHONY: suites

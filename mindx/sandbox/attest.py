@@ -24,6 +24,8 @@ NO_CAPABILITIES = f"{0:016x}"
 SYSTEM_WRITABLE = {"/", "/dev", "/dev/pts", "/dev/mqueue", "/proc", "/sys/fs/cgroup"}
 # /dev/mqueue is open to all, but the message queue limit is 0. Terminals' /dev/pts is a list, not a place for files.
 AGENT_WRITABLE = {"/workspace", "/tmp", "/dev/shm", "/dev/mqueue"}
+# A rootless engine may make no device nodes: it binds the host's own, and /dev/null over the files that it masks.
+HARMLESS_DEVICES = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 # What the engine puts into HostConfig by itself must mean nothing.
 EMPTY_IN_ENGINE = (
     "Binds",
@@ -250,7 +252,7 @@ def _compare_mounts(settings: ContainerSettings, text: str) -> list[Difference]:
         point, options, super_options, kind = line.split(" ")
         mounts[point] = (options.split(","), super_options.split(","), kind)
         writable = "rw" in options.split(",") and point not in SYSTEM_WRITABLE
-        if writable and point not in sizes and not (kind == "tmpfs" and point.startswith("/proc/")):
+        if writable and point not in sizes and not _is_mask(point, kind):
             found.append(Difference("mounts", f"mount {point}", "absent or read-only", "writable"))
     if "ro" not in mounts.get("/", ([], [], ""))[0]:
         found.append(Difference("root", "root file system", "read-only", "writable"))
@@ -270,6 +272,13 @@ def _compare_mounts(settings: ContainerSettings, text: str) -> list[Difference]:
     return found
 
 
+def _is_mask(point: str, kind: str) -> bool:
+    """Return True for what hides a file of /proc, and for a device that all may write and nobody can keep data in."""
+    if kind == "devtmpfs":
+        return point in HARMLESS_DEVICES or point.startswith("/proc/")
+    return kind == "tmpfs" and point.startswith("/proc/")
+
+
 def _kib(text: str) -> int:
     digits = text.rstrip("kmg")
     scale = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1 << 20}.get(text[len(digits) :], 0)
@@ -278,7 +287,7 @@ def _kib(text: str) -> int:
 
 def _compare_writable(text: str) -> list[Difference]:
     # Devices that all may write, such as /dev/null behind a masked file, are mounts of one file and no place.
-    points = {point for point in text.split() if not point.startswith(("/proc/", "/sys/"))}
+    points = {point for point in text.split() if not point.startswith(("/proc/", "/sys/"))} - HARMLESS_DEVICES
     more, fewer = points - AGENT_WRITABLE, {"/workspace", "/tmp"} - points
     found = [Difference("writable", f"the agent at {point}", "may not write", "may write") for point in sorted(more)]
     return found + [

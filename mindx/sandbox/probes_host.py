@@ -128,9 +128,10 @@ print(json.dumps(found))
 _ORPHAN = """
 import asyncio, sys
 from mindx.core.command import Exec
+from mindx.sandbox.container import ContainerSettings
 from mindx.sandbox.docker import DockerSandbox
 async def main():
-    async with DockerSandbox() as sandbox:
+    async with DockerSandbox(ContainerSettings(accept_gaps=tuple(sys.argv[1:]))) as sandbox:
         print(sandbox.container_id, flush=True)
         await sandbox.execute(Exec(("sleep", "600"), timeout_s=600))
 asyncio.run(main())
@@ -295,7 +296,9 @@ async def _pipes(stage: Stage) -> str:
 
 async def _orphan(stage: Stage) -> str:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _ORPHAN, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        *(sys.executable, "-c", _ORPHAN, *stage.settings.accept_gaps),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
     )
     try:
         assert process.stdout is not None

@@ -261,6 +261,28 @@ def test_a_place_that_the_agent_may_write_and_should_not_is_found(ready: None) -
     assert Difference("writable", "the agent at /etc", "may not write", "may write") in found.differences
 
 
+@pytest.mark.parametrize(
+    ("line", "harmless"),
+    [
+        ("/dev/null rw,nosuid rw devtmpfs", True),
+        ("/proc/keys rw,nosuid rw devtmpfs", True),
+        ("/dev/null rw,nosuid rw ext4", False),
+        ("/dev/sda rw,nosuid rw devtmpfs", False),
+        ("/dev/kvm rw,nosuid rw devtmpfs", False),
+        ("/etc/keys rw,nosuid rw devtmpfs", False),
+    ],
+)
+def test_the_hosts_harmless_devices_are_no_door_and_others_are(line: str, harmless: bool, ready: None) -> None:
+    """A rootless engine binds the devices that all may use, as it can make none."""
+    attestation = asyncio.run(attested())
+    asked, point = request(), line.split()[0]
+    writable = attestation.facts["writable"] + ("" if point.startswith("/proc/") else f" {point}")
+    facts = {**attestation.facts, "mounts": f"{attestation.facts['mounts']}\n{line}", "writable": writable}
+    found = attest.attest(ContainerSettings(), Asked(asked, "0-1"), inspected(asked), facts)
+    about = [difference for difference in found.differences if point in difference.what]
+    assert (about == []) is harmless, about
+
+
 def test_it_is_data_on_the_sandbox_and_costs_little(ready: None) -> None:
     async def measure() -> float:
         async with DockerSandbox() as sandbox:

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -20,8 +21,9 @@ from mindx.errors import EngineError, ImageError
 from mindx.sandbox.base_image import ensure_base, find_base, pull_base
 from mindx.sandbox.image_catalog import list_images, remove_images
 
-# The distribution's package docker-registry; MINDX_TEST_REGISTRY names the program when it is only unpacked.
-REGISTRY = os.environ.get("MINDX_TEST_REGISTRY") or shutil.which("docker-registry")
+# The distribution's package docker-registry; `make test` unpacks it beside Python, MINDX_TEST_REGISTRY names another.
+BESIDE = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent)])
+REGISTRY = os.environ.get("MINDX_TEST_REGISTRY") or shutil.which("docker-registry", path=BESIDE)
 needs_registry = pytest.mark.skipif(REGISTRY is None, reason="needs the program of the package docker-registry")
 
 

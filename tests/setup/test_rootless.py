@@ -1,0 +1,125 @@
+"""A rootless engine under a user of its own: sessions start on it, with the gaps that such an engine has, told."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from mindx.sandbox.base_image import reference_of
+from mindx.sandbox.image_records import BaseImage
+
+UID = 4322
+STARTS_WITHIN_S = 60.0
+SCRIPTS = (shutil.which("dockerd-rootless.sh") or "", "/usr/share/docker.io/contrib/dockerd-rootless.sh")
+SCRIPT = next((path for path in SCRIPTS if path and os.path.exists(path)), None)
+PROGRAMS = ("rootlesskit", "slirp4netns", "newuidmap", "dockerd", "setpriv")
+GAPS = "version: 1\nname: gaps\naccept_gaps: [{}]\ncommands:\n  - allow: [id, cat]\n"
+
+
+def lacks() -> str:
+    """Return why no rootless engine can be tried here, "" when nothing is known to be missing."""
+    if os.geteuid() != 0:
+        return "needs root, to become a user of its own"
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing or SCRIPT is None:
+        return f"needs {', '.join(missing or ['dockerd-rootless.sh'])}"
+    drop = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
+    tried = subprocess.run([*drop, "unshare", "-U", "-r", "true"], capture_output=True, text=True)
+    return f"users may not make namespaces here: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+REASON = lacks()
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+
+@pytest.fixture(scope="module")
+def rootless() -> Iterator[str]:
+    """The address of a rootless engine of a user that exists in its mount namespace only."""
+    folder = Path(tempfile.mkdtemp(prefix="mindx-rootless-"))
+    folder.chmod(0o755)
+    home = folder / "home"
+    home.mkdir()
+    os.chown(home, UID, UID)
+    (folder / "passwd").write_text(Path("/etc/passwd").read_text() + f"rootless:x:{UID}:{UID}::{home}:/bin/sh\n")
+    (folder / "group").write_text(Path("/etc/group").read_text() + f"rootless:x:{UID}:\n")
+    binds = []
+    for name in ("passwd", "group", "subuid", "subgid"):
+        if name.startswith("sub"):
+            (folder / name).write_text("rootless:200000:65536\n")
+        Path("/etc", name).touch()
+        binds.append(f"mount --bind {folder / name} /etc/{name}")
+    environ = [f"HOME={home}", f"XDG_RUNTIME_DIR={home}", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/bin"]
+    start = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "env", "-i", *environ, "sh", str(SCRIPT)]
+    start += ["--data-root", str(home / "data"), "--exec-root", str(home / "exec")]
+    script = " && ".join([*binds, 'exec "$@"'])
+    with open(folder / "log", "wb") as log:
+        # With --kill-child all that it started ends with it.
+        hold = ["unshare", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", *start]
+        process = subprocess.Popen(hold, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+    address = f"unix://{home}/docker.sock"
+    try:
+        deadline = time.monotonic() + STARTS_WITHIN_S
+        while not answers(address):
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = (folder / "log").read_text("utf-8", "replace").strip().splitlines()
+                pytest.skip(f"no rootless engine starts here: {said[-1] if said else 'it said nothing'}")
+            time.sleep(0.1)  # there is no event to wait for: the socket does not exist yet
+        yield address
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def answers(address: str) -> bool:
+    if not os.path.exists(address.removeprefix("unix://")):
+        return False
+    try:
+        client = docker.DockerClient(base_url=address, timeout=10)
+        client.close()
+    except docker.errors.DockerException:
+        return False
+    return True
+
+
+def test_sessions_start_and_what_the_engine_cannot_do_is_said(
+    rootless: str, engine: docker.DockerClient, base_image: BaseImage, tmp_path: Path
+) -> None:
+    client = docker.DockerClient(base_url=rootless, timeout=120)
+    client.api.load_image(engine.api.get_image(reference_of("python")))
+    limits = bool(client.info()["MemoryLimit"])
+    client.close()
+    environ = os.environ | {"DOCKER_HOST": rootless, "MINDX_STATE_DIR": str(tmp_path / "state")}
+
+    def mindx(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mindx.cli.main", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=environ, stdin=subprocess.DEVNULL)
+
+    policy = tmp_path / "gaps.yaml"
+    policy.write_text(GAPS.format("memory, swap, pids, cpuset"))
+    # Without control groups of version 2 such an engine limits nothing, and mindx refuses until the policy accepts it.
+    strict = mindx("exec", "--", "id", "-u")
+    assert (strict.returncode == 0) is limits, strict.stderr
+    if not limits:
+        assert "memory limit: asked" in strict.stderr
+        assert "accept_gaps: [memory]" in strict.stderr
+        assert "/dev/null" not in strict.stderr  # what hides files and the six devices is no difference
+    done = mindx("exec", "--policy", str(policy), "--json", "--", "cat", "/proc/self/uid_map", "/proc/keys")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["stdout"].split()[:2] == ["0", str(UID)]  # root inside is that user outside
+    assert len(document["stdout"].splitlines()) == 2  # /proc/keys is hidden: nothing is in it
+    assert set(document["accepted_gaps"]) == (set() if limits else {"memory", "swap", "pids"})
