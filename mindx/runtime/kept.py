@@ -56,10 +56,11 @@ def size_of(observation: Observation) -> int:
     execution = observation.execution
     streams = 0 if execution is None else len(execution.stdout) + len(execution.stderr) + len(execution.command.stdin)
     artifacts = sum(len(item.uri) for item in observation.artifacts)
-    return streams + artifacts + _size_of_value(observation.result) + _size_of_value(observation.value)
+    return streams + artifacts + size_of_value(observation.result) + size_of_value(observation.value)
 
 
-def _size_of_value(value: Any) -> int:
+def size_of_value(value: Any) -> int:
+    """Return about how many bytes of memory a JSON value takes."""
     total = 0
     waiting = [value]
     while waiting:

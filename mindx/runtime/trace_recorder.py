@@ -13,17 +13,20 @@ from typing import Any
 
 from mindx.core.agent_event import AgentEvent, AgentEventType
 from mindx.errors import InputError, StateError
+from mindx.runtime.kept import size_of_value
 from mindx.runtime.run_ids import checked_id
 from mindx.trace.read import read
 from mindx.trace.recorder import Recorder
 
+MAX_WAITING_BYTES = 16 * 1024 * 1024
 _Item = tuple[AgentEvent, "asyncio.Future[None] | None"]
 
 
 class TraceRecorder:
     """`AgentRuntime(..., event_handler=TraceRecorder("traces"))` writes `traces/<run_id>.jsonl`, chained and redacted.
 
-    A thread writes, so that a slow disk does not stop a run; a run's last event waits until all of it is durable.
+    A thread writes, so that a slow disk does not stop a run, unless more than 16 MiB wait for it; a run's last event
+    waits until all of it is durable.
     `secrets` are texts that must not appear. `problem` is the first StateError, or None. Close it, or use it as a
     context manager, to end the thread.
     """
@@ -36,12 +39,17 @@ class TraceRecorder:
         self._recorders: dict[str, Recorder] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._queued = self._written = 0  # bytes; each is changed by one thread alone
 
     def __call__(self, event: AgentEvent) -> asyncio.Future[None] | None:
-        """Take an event. For a run's last one return a future: done when all is durable, StateError if that failed."""
+        """Take an event. For a run's last one return a future: done when all is durable, StateError if that failed.
+
+        So for one that comes when too much waits: done when it is written.
+        """
         if self._thread is None:
             self._start()
-        if event.event_type is not AgentEventType.RUN_FINISHED:
+        self._queued += size_of_value(event.payload)
+        if event.event_type is not AgentEventType.RUN_FINISHED and self._queued - self._written <= MAX_WAITING_BYTES:
             self._queue.put((event, None))
             return None
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -84,9 +92,10 @@ class TraceRecorder:
         while (item := self._queue.get()) is not None:
             event, written = item
             error: Exception | None = None
+            self._written += size_of_value(event.payload)
             try:
                 self._write(event)
-                if written is not None:
+                if event.event_type is AgentEventType.RUN_FINISHED:
                     self._end(event.run_id)
             except StateError as failure:
                 self.problem = self.problem or failure

@@ -8,12 +8,14 @@ import tracemalloc
 from mindx import (
     ActionRequest,
     AgentDecision,
+    AgentEventType,
     AgentRuntime,
     ContextManager,
     ExecCommandTool,
     RunConfig,
     RunOutcome,
     Session,
+    SessionEventType,
     ToolExecutor,
 )
 from mindx.core.command import Exec
@@ -23,7 +25,7 @@ from mindx.runtime.kept import KeptObservations
 from mindx.sandbox.fake import FakeSandbox
 
 MIB = 1024 * 1024
-STEPS = 600  # of 900 KB each, which stand in the result, in the streams and in the context: more than a gigabyte
+STEPS = 300  # of 900 KB each, which stand in the result, in the streams and in the events: half a gigabyte
 LIMIT = 64 * MIB
 
 
@@ -45,10 +47,11 @@ async def shout(ctx):
     return 0
 
 
-def test_a_loud_agent_takes_at_most_64_mib_and_every_action_keeps_its_observation():
-    def open_session(environment, policy):
-        return Session("python-dev", open_sandbox=lambda loaded, progress: FakeSandbox({"true": shout}))
+def open_session(environment, policy):
+    return Session("python-dev", open_sandbox=lambda loaded, progress: FakeSandbox({"true": shout}))
 
+
+def test_a_loud_agent_takes_at_most_64_mib_and_every_action_keeps_its_observation():
     async def work():
         config = RunConfig(STEPS + 1, total_timeout_s=600, heartbeat_s=0.0, interactive=False)
         executor = ToolExecutor([ExecCommandTool()])
@@ -68,6 +71,46 @@ def test_a_loud_agent_takes_at_most_64_mib_and_every_action_keeps_its_observatio
     assert [seen.status for seen in result.observations] == [Status.SUCCESS] * STEPS
     assert len(result.observations[0].result["stdout"]) == 500_000
     assert len(result.evidence) == STEPS
+
+
+def test_a_session_whose_events_nobody_reads_takes_no_more():
+    async def work():
+        config = RunConfig(STEPS + 1, total_timeout_s=600, heartbeat_s=0.0, interactive=False)
+        executor = ToolExecutor([ExecCommandTool()])
+        finished = asyncio.Event()
+
+        def hear(event):
+            if event.event_type is AgentEventType.RUN_FINISHED:
+                finished.set()
+
+        runtime = AgentRuntime(
+            Loud(),
+            executor,
+            context_manager=ContextManager(),
+            config=config,
+            open_session=open_session,
+            event_handler=hear,
+        )
+        async with runtime:
+            session = runtime.create_session()
+            await session.submit_run("be loud")
+            await finished.wait()
+            dropped = 0
+            while True:
+                event = await session.next_event()
+                dropped += event.payload.get("dropped", 0)
+                if event.event_type is SessionEventType.RUN_COMPLETED:
+                    return dropped, event.payload["result"]
+
+    tracemalloc.start()
+    try:
+        dropped, result = asyncio.run(work())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result.outcome is RunOutcome.FINAL, result.error
+    assert dropped > STEPS, "what was dropped is told"
+    assert peak < LIMIT
 
 
 def test_less_and_less_is_kept_and_what_is_kept_says_so():

@@ -118,3 +118,18 @@ def test_what_is_no_trace_is_refused(tmp_path):
     with pytest.raises(InputError):
         TraceRecorder.replay(tmp_path / "missing.jsonl")
     assert not os.path.exists(tmp_path / "missing.jsonl")
+
+
+def test_a_flood_of_events_waits_for_the_disk(tmp_path):
+    """What waits to be written is bounded: the run waits in its turn, and nothing is lost."""
+
+    async def flood():
+        with TraceRecorder(tmp_path) as recorder:
+            kind, text = AgentEventType.OBSERVATION_CREATED, "x" * 2**20
+            events = [AgentEvent(kind, "run-1", seq, "2026-01-31T12:00:00Z", 1, {"text": text}) for seq in range(64)]
+            waits = [wait for event in events if (wait := recorder(event)) is not None]
+            await asyncio.gather(*waits)
+            return len(waits)
+
+    assert 0 < asyncio.run(flood()) < 64
+    assert [event.seq for event in TraceRecorder.replay(tmp_path / "run-1.jsonl")] == list(range(64))
