@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ class Registers(BaseTool):
 
     async def execute(self, arguments: Any, context: Any) -> Any:
         number, code = self._codes.pop(0)
-        spec = ToolSpec.read({**SPEC, "version": f"{number}.0"})
+        text = json.dumps({**SPEC, "version": f"{number}.0"})
+        spec = ToolSpec.read(json.loads(text if number == 1 else text.replace('"text"', '"words"')))
         return {"version": self._registry.register(spec, code.encode(), added_by="test").version}
 
 
@@ -76,8 +78,9 @@ def test_a_tool_registered_by_a_plan_is_used_by_the_next_one(tmp_path: Path):
 
 @pytest.mark.usefixtures("base_image")
 def test_a_new_version_takes_the_place_of_the_old_one_in_the_next_plan(tmp_path: Path):
-    """An agent that used the first version goes on with the second, code and schema."""
-    count = use("word_count", command="count", text="a b c")
-    answers = [plan(act("REGISTER_TOOL")), plan(count, act("REGISTER_TOOL")), plan(count, act("NO_OP"))]
-    result, _ = run(tmp_path, answers, WRITES.replace("split()", "split('x')"), WRITES)
+    """An agent that used the first version goes on with the second: with its code, and with its schema."""
+    old, new = (use("word_count", command="count", **{name: "a b c"}) for name in ("text", "words"))
+    answers = [plan(act("REGISTER_TOOL")), plan(old, act("REGISTER_TOOL")), plan(old), plan(new)]
+    result, model = run(tmp_path, answers, WRITES.replace("split()", "split('x')"), WRITES.replace("text", "words"))
+    assert "words" in model.requests[3].messages[-1].text  # the old arguments fit no more
     assert result.status.value == "GOAL_ACHIEVED", result.message
