@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,10 @@ from mindx.cli.options import image_option, json_option, policy_option
 from mindx.cli.prose import note, print_json
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import STATE_VARIABLE, state_dir
+
+if TYPE_CHECKING:
+    from mindx.policy.layers import Merged
+    from mindx.settings import Settings
 
 
 @click.group(
@@ -47,8 +51,9 @@ def show(policy: str | None, image: str | None, workspace: Path, origin: bool, a
     merged = policy_in_force(settings, workspace)
     project = settings.project
     rows: dict[str, tuple[Any, str]] = {
-        "policy": (merged.loaded.name, settings.policy.origin),
-        "policy_sha256": (merged.loaded.sha256, ", ".join(layer.loaded.source for layer in merged.layers)),
+        "policy": (merged.loaded.name, _base_origin(merged, settings)),
+        "tightened_by": ([layer.loaded.source for layer in merged.layers[1:]], "layers only tighten the policy"),
+        "policy_sha256": (merged.loaded.sha256, "all of them together"),
         "image": (merged.loaded.policy.image, merged.origin.get("image", "built-in")),
         "exclude": (list(merged.loaded.policy.workspace.exclude), merged.origin.get("workspace.exclude", "built-in")),
         "project_file": (str(project.path) if project else None, _trust(project)),
@@ -65,6 +70,18 @@ def show(policy: str | None, image: str | None, workspace: Path, origin: bool, a
     for name, (value, source) in rows.items():
         shown = ", ".join(value) if isinstance(value, list) else "-" if value is None else str(value)
         click.echo(escape_line(f"{name:<14} {shown or '-'}" + (f"  ({source})" if origin else "")))
+
+
+def _base_origin(merged: Merged, settings: Settings) -> str:
+    """Return who chose the policy that is the base; a project that is not trusted never does."""
+    from mindx.settings import POLICY_FLAG, POLICY_VARIABLE
+
+    base, chosen = merged.layers[0], settings.policy
+    if base.name == "project" or chosen.origin in (POLICY_FLAG, POLICY_VARIABLE):
+        return base.loaded.source if base.name == "project" else chosen.origin
+    if settings.user.policy is not None and base.name == "command line":
+        return str(settings.user_path)
+    return base.loaded.source if base.name == "user" else "built-in"
 
 
 def _trust(project: Any) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
+import struct
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +24,9 @@ from mindx.sandbox.runtimes import SMOKE_ARGUMENTS
 GUEST = "/mindx/guest/__main__.py"
 _SMOKE = " ".join(("", *SMOKE_ARGUMENTS))
 _LOG = logging.getLogger("mindx.sandbox.gc")
+_PEER = struct.Struct("3i")  # pid, uid, gid
+# An engine that listens itself, and init, which listens for it (socket activation).
+_LISTENERS = {"dockerd", "podman", "systemd", "init"}
 _swept = threading.Lock()  # taken by the first sweep of this process, and never let go
 
 
@@ -82,9 +87,21 @@ def _leftover(one: Mapping[str, Any], name: str, session_id: str) -> Leftover:
 
 
 def is_local(client: docker.DockerClient) -> bool:
-    """Return True when the engine is reached by a socket of this machine: no other machine's client is on it."""
+    """Return True when the engine is a process of this machine: no other machine's client is on it.
+
+    A socket may be forwarded from elsewhere (ssh -L), so it counts who listens on it. False when that cannot be told.
+    """
     address = str(client.api.base_url)
-    return address.startswith(("http+docker://localhost", "http+docker://localunixsocket"))
+    if not address.startswith(("http+docker://localhost", "http+docker://localunixsocket")):
+        return False
+    path = getattr(getattr(client.api, "_custom_adapter", None), "socket_path", "")
+    try:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(path)
+            peer = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+        return Path(f"/proc/{_PEER.unpack(peer)[0]}/comm").read_text().strip() in _LISTENERS
+    except (OSError, AttributeError, UnicodeDecodeError):  # AttributeError: another system than Linux
+        return False
 
 
 def collect(client: docker.DockerClient, leftovers: list[Leftover]) -> list[Leftover]:

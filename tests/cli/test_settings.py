@@ -180,10 +180,13 @@ def test_config_show_tells_origins(mindx):
     done = mindx("config", "show", "--origin", env={"MINDX_IMGE": "x"})
     assert done.code == 0
     assert "did you mean MINDX_IMAGE?" in done.err
-    assert f"({mindx.folder / 'mindx.yaml'})" in done.out
+    # A project that is not trusted is no base: what it names tightens another's.
+    assert ["policy", "default", "(built-in)"] in [line.split() for line in done.out.splitlines()]
+    assert ["tightened_by", str(mindx.folder / "mindx.yaml")] in [line.split()[:2] for line in done.out.splitlines()]
     document = mindx("config", "show", "--json", "--policy", "ci-eval").json
     assert document["settings"]["policy"] == {"value": "ci-eval", "origin": "--policy"}
     assert document["settings"]["project_file"]["origin"] == "not trusted: it can only tighten"
+    assert document["settings"]["tightened_by"]["value"] == [str(mindx.folder / "mindx.yaml")]
 
 
 def test_a_run_obeys_the_projects_file(mindx):

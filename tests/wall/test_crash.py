@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from mindx.sandbox.base import PutItem
 from mindx.sandbox.build_leftovers import container_name, dead_folders
 from mindx.sandbox.container import ContainerSettings, labels
 from mindx.sandbox.docker import DockerSandbox
+from mindx.sandbox.engine import connect_place
 from mindx.sandbox.gc import collect, find_leftovers, is_local
 from mindx.sandbox.owner import Owner, start_time
 from tests.wall.support import MIB, exists, first_pid, only_ours, sh, until
@@ -314,14 +316,23 @@ def test_a_pid_that_was_used_anew_is_a_dead_owner():
     assert not earlier.is_dead()
 
 
-@pytest.mark.parametrize(
-    ("address", "local"),
-    [("unix:///var/run/docker.sock", True), ("tcp://127.0.0.1:2375", False), ("tcp://localhost:2375", False)],
-)
-def test_only_a_socket_of_this_machine_is_a_local_engine(address, local):
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:2375", "tcp://localhost:2375", "unix:///no/such/socket"])
+def test_only_an_engine_that_listens_here_is_local(address):
     client = docker.DockerClient(base_url=address, version="1.41")
-    assert is_local(client) is local
+    assert is_local(client) is False
     client.close()
+
+
+def test_a_forwarded_socket_is_not_a_local_engine(engine, tmp_path):
+    """As `ssh -L` makes one: the engine behind it may be another machine's, and so may an earlier boot's sessions."""
+    if connect_place()[1].socket is not None:
+        assert is_local(engine) is True
+    with socket.socket(socket.AF_UNIX) as forwarded:
+        forwarded.bind(str(tmp_path / "s"))
+        forwarded.listen()
+        client = docker.DockerClient(base_url=f"unix://{tmp_path}/s", version="1.41")
+        assert is_local(client) is False
+        client.close()
 
 
 def test_a_name_of_any_bytes_does_not_stop_gc():
