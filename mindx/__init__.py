@@ -56,7 +56,6 @@ if TYPE_CHECKING:
         ActionTraits,
         ActionType,
         ActionValidation,
-        BatchValidationResult,
         ExecutionMode,
         ValidationDecision,
     )
@@ -226,7 +225,7 @@ _NAMES = {
     "mindx.agents.worker": "AgentWorkerSpec",
     "mindx.agents.worker_program": "serve_agent",
     "mindx.core.action": (
-        "ActionBatch ActionRequest ActionRisk ActionTraits ActionType ActionValidation BatchValidationResult "
+        "ActionBatch ActionRequest ActionRisk ActionTraits ActionType ActionValidation "
         "ExecutionMode ValidationDecision "
     ),
     "mindx.core.agent_context": "AgentContext ContextPressure ContextView",
@@ -338,7 +337,7 @@ __all__ = [
     "AgentState", "AgentStateMachine", "AgentTaskEvent", "AgentTaskEventType", "AgentTaskState", "AgentTaskView",
     "AgentWorkerSpec", "Approval", "ApprovalRequest", "ApprovalResult", "ApprovalScope", "Approver",
     "ArtifactRef", "BDIAgent", "BDIResult", "BDIStatus", "BacklogItem", "BacklogStatus", "BaseProvider",
-    "BaseTool", "BatchValidationResult", "Belief", "BeliefChange", "BeliefEvent", "BeliefSource", "BeliefSystem",
+    "BaseTool", "Belief", "BeliefChange", "BeliefEvent", "BeliefSource", "BeliefSystem",
     "BoundTool", "BoundaryReason", "BoundaryScope", "Budget", "CacheAwarePacker", "CalculatorTool", "Change",
     "ChatMessage", "CleanupFailure", "CloseReport", "CommandCriterion", "CommandTool", "CompletionClaim",
     "CompletionGate", "CompletionValidationResult", "Constitution", "ConstitutionError", "ContainerTool",

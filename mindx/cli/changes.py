@@ -22,7 +22,7 @@ from mindx.workspace.apply import ApplyReport, Skipped, apply, choose, perform, 
 from mindx.workspace.baseline import Baseline
 from mindx.workspace.changes import Change
 from mindx.workspace.diff import diffs
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 from mindx.workspace.take import hold_back, merged_steps
 
 
@@ -72,12 +72,14 @@ def show(run: str, paths: tuple[str, ...], form: str, page: Path | None) -> None
 @click.argument("paths", nargs=-1)
 @click.option("-p", "--interactive", is_flag=True, help="Ask about each change and each hunk, as `git add -p`.")
 @click.option("--to", "to", type=click.Path(path_type=Path), help="Write to this folder, not the one copied in.")
-@click.option("--yes", is_flag=True, help="Do not ask before writing.")
+@click.option("--yes", is_flag=True, help="Do not ask before writing; needed where nobody can be asked.")
 @click.option(
     "--accept", multiple=True, metavar="PATH", help="Also take this file that runs on your machine later; repeatable."
 )
 @click.option("--merge", is_flag=True, help="Join the changes with your own edits, where they do not meet.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document; nothing is asked without -p.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document; nothing is asked without -p, so --yes is needed."
+)
 def apply_changes(
     run: str,
     paths: tuple[str, ...],
@@ -104,6 +106,12 @@ def apply_changes(
     asks = at_terminal() and not as_json
     if asks and held:
         free, held = _ask_about_held(folder, chosen, held, accept, known)
+    if free and not asks and not yes:
+        raise InputError(
+            "apply_needs_yes",
+            f"nobody can be asked here whether to write to {plain_text(str(target))}: nothing was applied. Look with "
+            f"`mindx changes show {folder.path.name}`, then give --yes.",
+        )
     if asks and not yes and free and not _confirmed(free, target):
         note("nothing was applied")
         return 0
@@ -122,7 +130,7 @@ def apply_changes(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def undo_changes(run: str, as_json: bool) -> int:
     """Take back the last apply of RUN; again for the one before. A file that you changed since is a conflict."""
-    folder = RunFolder(_find(run).path)
+    folder = ChangesFolder(_find(run).path)
     report = undo(folder)
     if as_json:
         print_json(render_json(_report_document(folder, report, [])))
@@ -136,7 +144,7 @@ def review(run_path: Path, target: Path | None = None) -> int:
 
     `target` None means the folder that was copied in. Raises MindxError, click.Abort.
     """
-    folder = RunFolder(run_path)
+    folder = ChangesFolder(run_path)
     changes = folder.read_changes()
     baseline = folder.read_baseline()
     where, expected = _target(baseline, target)
@@ -148,7 +156,7 @@ def apply_after_run(run_path: Path, target: Path) -> int:
 
     Nothing is printed on stdout: the run's document may stand there. Raises MindxError.
     """
-    folder = RunFolder(run_path)
+    folder = ChangesFolder(run_path)
     baseline = folder.read_baseline()
     free, held = hold_back(folder.read_changes(), known=baseline.entries)
     report = apply(free, folder, target, expected=(baseline.device, baseline.inode))
@@ -158,7 +166,7 @@ def apply_after_run(run_path: Path, target: Path) -> int:
 
 
 def _review(
-    folder: RunFolder,
+    folder: ChangesFolder,
     changes: list[Change],
     known: Sequence[str],
     target: Path,
@@ -171,9 +179,9 @@ def _review(
     return _tell(folder, report, asked.held, as_json, answered=True)
 
 
-def _read(run: str) -> tuple[RunFolder, Baseline, tuple[Change, ...]]:
+def _read(run: str) -> tuple[ChangesFolder, Baseline, tuple[Change, ...]]:
     found = _find(run)
-    folder = RunFolder(found.path)
+    folder = ChangesFolder(found.path)
     try:
         return folder, folder.read_baseline(), folder.read_changes()
     except InputError as error:
@@ -224,7 +232,7 @@ def _target(baseline: Baseline, to: Path | None) -> tuple[Path, tuple[int, int] 
 
 
 def _ask_about_held(
-    folder: RunFolder, chosen: list[Change], held: list[Skipped], accept: tuple[str, ...], known: Sequence[str]
+    folder: ChangesFolder, chosen: list[Change], held: list[Skipped], accept: tuple[str, ...], known: Sequence[str]
 ) -> tuple[list[Change], list[Skipped]]:
     accepted = list(accept)
     shown = {diff.change.path: diff for diff in diffs(chosen, folder.blobs, known)}
@@ -243,7 +251,7 @@ def _confirmed(free: list[Change], target: Path) -> bool:
     return click.confirm(f"Apply {count} change{'' if count == 1 else 's'} to {where}?", default=True, err=True)
 
 
-def _tell(folder: RunFolder, report: ApplyReport, held: list[Skipped], as_json: bool, *, answered: bool) -> int:
+def _tell(folder: ChangesFolder, report: ApplyReport, held: list[Skipped], as_json: bool, *, answered: bool) -> int:
     if as_json:
         print_json(render_json(_report_document(folder, report, held)))
     else:
@@ -260,7 +268,7 @@ def _tell(folder: RunFolder, report: ApplyReport, held: list[Skipped], as_json: 
     return 1 if held and not answered else 0
 
 
-def _print_held(folder: RunFolder, held: list[Skipped]) -> None:
+def _print_held(folder: ChangesFolder, held: list[Skipped]) -> None:
     for item in held:
         note(f"left out: {escape_line(item.path)}: {item.reason}")
     if held:
@@ -286,12 +294,12 @@ def _print_report(report: ApplyReport, done: str, *, with_paths: bool = True) ->
         note(f"{done} {count} change{'' if count == 1 else 's'} in {where}{already}")
 
 
-def _report_document(folder: RunFolder, report: ApplyReport, held: list[Skipped]) -> dict[str, Any]:
+def _report_document(folder: ChangesFolder, report: ApplyReport, held: list[Skipped]) -> dict[str, Any]:
     left_out = report.to_dict() | {"left_out": [{"path": plain_text(h.path), "reason": h.reason} for h in held]}
     return {"schema_version": SCHEMA_VERSION, "run_id": folder.path.name, **left_out}
 
 
-def _document(folder: RunFolder, baseline: Baseline, changes: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(folder: ChangesFolder, baseline: Baseline, changes: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": folder.path.name,
@@ -302,7 +310,7 @@ def _document(folder: RunFolder, baseline: Baseline, changes: list[dict[str, Any
     }
 
 
-def _hint(folder: RunFolder, some: bool) -> None:
+def _hint(folder: ChangesFolder, some: bool) -> None:
     if some and sys.stderr.isatty():
         name = folder.path.name
         note(f"`mindx changes show {name} --patch` shows the lines, `mindx changes apply {name} -p` takes them")

@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import os
-import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from mindx.cli.changes_show import remarks, shown_name
 from mindx.cli.escape import escape, escape_line
+from mindx.core.atomic_file import write_whole
 from mindx.core.output import plain_text
 from mindx.errors import WorkspaceError
 from mindx.workspace.baseline import Baseline
@@ -62,14 +60,10 @@ tr.h td{background:var(--hunk);color:var(--soft)}
 
 def write_page(path: Path, run_id: str, baseline: Baseline, diffs: Sequence[FileDiff]) -> None:
     """Write the page to `path`, whole or not at all. Raises WorkspaceError."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    pieces = (piece.encode("utf-8", "backslashreplace") for piece in page(run_id, baseline, diffs))
     try:
-        with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines(page(run_id, baseline, diffs))
-        os.replace(temporary, path)
+        write_whole(path, pieces, mode=0o666)
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(temporary)
         reason = error.strerror or str(error)
         raise WorkspaceError("page_unwritable", f"{str(path)!a} cannot be written: {reason}") from error
 

@@ -20,7 +20,7 @@ from mindx.workspace.diff import FileDiff, Hunk, TextDiff, diffs
 from mindx.workspace.folder import opened
 from mindx.workspace.lines import Region
 from mindx.workspace.patch import file_patch, signed
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 from mindx.workspace.take import Mine, Taken, look_at_mine, merged_step
 
 HELP = """\
@@ -45,7 +45,7 @@ class Review:
     `known` are the paths that stand in the workspace besides, for the marks.
     """
 
-    run: RunFolder
+    run: ChangesFolder
     target: Path
     known: Sequence[str] = ()
     taken: Taken = field(default_factory=Taken)

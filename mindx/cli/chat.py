@@ -40,7 +40,7 @@ from mindx.core.approval import ApprovalRequest, ApprovalResult
 from mindx.errors import MindxError
 from mindx.settings import effective_policy
 from mindx.workspace.diff import diffs
-from mindx.workspace.store import RunFolder as ChangesFolder
+from mindx.workspace.store import ChangesFolder
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

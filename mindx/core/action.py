@@ -159,16 +159,3 @@ class ActionValidation:
     def allowed(self) -> bool:
         """True only for allow."""
         return self.decision is ValidationDecision.ALLOW
-
-
-@dataclass(frozen=True, slots=True)
-class BatchValidationResult:
-    """One ActionValidation for each Action, in order."""
-
-    batch_id: str
-    validations: tuple[ActionValidation, ...]
-
-    @property
-    def allowed(self) -> bool:
-        """True when every Action may run as it is."""
-        return all(item.allowed for item in self.validations)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from mindx.core.atomic_file import write_whole
 from mindx.core.folders import config_dir, state_dir
 from mindx.core.table import TableError, keys_of, written_name
 from mindx.errors import InputError
@@ -263,8 +264,6 @@ def _write_trusted(known: dict[str, str]) -> None:
     path = _trust_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f"{path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
-        os.replace(draft, path)
+        write_whole(path, f"{json.dumps(known, indent=2, sort_keys=True)}\n".encode())
     except OSError as error:
         raise InputError("trust_not_saved", f"{path} cannot be written: {error.strerror}") from None

@@ -9,6 +9,8 @@ from mindx.core.message import ChatMessage, ImagePart, Role, TextPart, ToolCall
 from mindx.core.output import plain_text
 from mindx.providers.arguments import read_call
 from mindx.providers.base import (
+    FINISH_FILTER,
+    FINISH_STOP,
     FINISH_TOOL_CALLS,
     ModelRequest,
     ProviderResponse,
@@ -19,6 +21,8 @@ from mindx.providers.base import (
 from mindx.providers.failures import provider_error
 from mindx.providers.wire import (
     MAX_TOOL_CALLS,
+    PLAIN_CHOICES,
+    SCHEMA_NAME,
     GrowingCalls,
     GrowingText,
     follows_strictly,
@@ -43,7 +47,7 @@ def chat_params(request: ModelRequest, model: str) -> dict[str, Any]:
         params["tool_choice"] = _tool_choice(request.tool_choice)
     if request.response_schema is not None:
         strict = follows_strictly(request.response_schema)
-        schema = {"name": "answer", "schema": dict(request.response_schema), "strict": strict}
+        schema = {"name": SCHEMA_NAME, "schema": dict(request.response_schema), "strict": strict}
         params["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.max_output_tokens is not None:
         params["max_tokens"] = request.max_output_tokens
@@ -53,7 +57,7 @@ def chat_params(request: ModelRequest, model: str) -> dict[str, Any]:
 
 
 def _tool_choice(choice: str) -> Any:
-    if choice in ("auto", "none", "required"):
+    if choice in PLAIN_CHOICES:
         return choice
     return {"type": "function", "function": {"name": choice}}
 
@@ -127,12 +131,14 @@ def _arguments(value: Any) -> str:
 def _response(
     body: Mapping[str, Any], provider: str, text: str, calls: tuple[ToolCall, ...], finish: str, usage: Any
 ) -> ProviderResponse:
-    if finish == "content_filter" and not text and not calls:
+    if finish == FINISH_FILTER and not text and not calls:
         raise provider_error("provider_content_filtered")
     return ProviderResponse(
         text=text,
         tool_calls=calls,
-        finish_reason=FINISH_TOOL_CALLS if calls and finish in ("", "stop", "function_call") else finish or "stop",
+        finish_reason=FINISH_TOOL_CALLS
+        if calls and finish in ("", FINISH_STOP, "function_call")
+        else finish or FINISH_STOP,
         model=plain_text(string(body.get("model"))),
         provider=provider,
         usage=usage_of(usage),

@@ -22,6 +22,8 @@ from mindx.providers.base import (
 from mindx.providers.failures import BY_BODY, provider_error
 from mindx.providers.wire import (
     MAX_TOOL_CALLS,
+    PLAIN_CHOICES,
+    SCHEMA_NAME,
     GrowingCalls,
     GrowingText,
     follows_strictly,
@@ -49,7 +51,7 @@ def responses_params(request: ModelRequest, model: str) -> dict[str, Any]:
         strict = follows_strictly(request.response_schema)
         schema = {
             "type": "json_schema",
-            "name": "answer",
+            "name": SCHEMA_NAME,
             "schema": dict(request.response_schema),
             "strict": strict,
         }
@@ -62,7 +64,7 @@ def responses_params(request: ModelRequest, model: str) -> dict[str, Any]:
 
 
 def _tool_choice(choice: str) -> Any:
-    return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+    return choice if choice in PLAIN_CHOICES else {"type": "function", "name": choice}
 
 
 def _items(message: ChatMessage) -> list[dict[str, Any]]:
@@ -124,7 +126,7 @@ def _response(body: Mapping[str, Any], provider: str, text: str, calls: tuple[To
     if body.get("status") == "incomplete":
         details = body.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, Mapping) else None
-        finish = FINISH_FILTER if reason == "content_filter" else FINISH_LENGTH
+        finish = FINISH_FILTER if reason == FINISH_FILTER else FINISH_LENGTH
     if finish == FINISH_FILTER and not text and not calls:
         raise provider_error("provider_content_filtered")
     return ProviderResponse(

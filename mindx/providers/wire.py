@@ -12,6 +12,8 @@ from mindx.providers.base import ProviderToolCallDelta, unique_call_ids
 from mindx.providers.failures import BY_BODY, provider_error
 
 MAX_TOOL_CALLS = 128
+PLAIN_CHOICES = ("auto", "none", "required")  # of tools; anything else is one tool's name
+SCHEMA_NAME = "answer"
 MAX_TEXT_CHARS = 8 * 1024 * 1024
 
 

@@ -9,7 +9,7 @@ from mindx.runtime.session import Session
 from mindx.trace.run_folder import RunFolder
 from mindx.workspace.changes import Change
 from mindx.workspace.pull import collect
-from mindx.workspace.store import RunFolder as ChangesFolder
+from mindx.workspace.store import ChangesFolder
 
 
 async def collect_changes(session: Session, folder: RunFolder) -> tuple[ChangeRecord, ...]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mindx.core.atomic_file import write_whole
 from mindx.core.folders import state_dir
 from mindx.core.table import Table, key, several, table, text, whole
 from mindx.errors import ImageError
@@ -93,14 +94,9 @@ def write_records(name: str, images: tuple[BaseImage, ...]) -> None:
     """Replace the records of a name in one step; call it under `locked(name)`. Raises ImageError."""
     path = images_dir() / f"{name}.json"
     content = _RecordFile(schema_version=SCHEMA_VERSION, images=images).plain()
-    part = path.with_suffix(f".part-{os.getpid()}")
     try:
         images_dir().mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(path, f"{json.dumps(content, indent=1)}\n".encode(), mode=0o666)
     except OSError as error:
         raise _unusable(path, error) from error
 

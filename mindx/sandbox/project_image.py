@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mindx.core.atomic_file import write_whole
 from mindx.core.table import Kind, Table, TableError, key, several, text
 from mindx.errors import ImageError
 from mindx.sandbox.dockerfile import find_fault
@@ -118,7 +119,6 @@ def remember_project_image(image: ProjectImage, project: Path) -> str:
     folder = _folder()
     for one in filter(None, (image.parent, image)):
         path = folder / f"{one.name}.json"
-        part = path.with_suffix(f".part-{os.getpid()}")
         step = one is not image
         record = _Record(str(project), one, step)
         try:
@@ -128,11 +128,7 @@ def remember_project_image(image: ProjectImage, project: Path) -> str:
                 if not step:
                     os.utime(path)  # the newest of a project is the one that it asks for
                 continue
-            try:
-                part.write_text(_render(record), encoding="utf-8")
-                part.replace(path)
-            finally:
-                part.unlink(missing_ok=True)
+            write_whole(path, _render(record).encode(), mode=0o666)
         except OSError as error:
             raise ImageError(
                 "image_state_unusable",

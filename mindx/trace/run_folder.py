@@ -6,7 +6,6 @@ import json
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from mindx.core.atomic_file import write_whole
 from mindx.errors import InputError, StateError
 from mindx.trace.recorder import is_being_written
 
@@ -68,17 +68,7 @@ class RunFolder:
         Raises StateError.
         """
         try:
-            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self.path)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.writelines((data,) if isinstance(data, bytes) else data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, self.path / name)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
+            write_whole(self.path / name, data)
         except OSError as error:
             raise _unusable(self.path / name, error) from error
 

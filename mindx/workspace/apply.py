@@ -17,7 +17,7 @@ from mindx.workspace.folder import identity, open_folder
 from mindx.workspace.handle import STAGING_PREFIX
 from mindx.workspace.journal import Journal, Step, journals, next_journal, read_journal
 from mindx.workspace.names import name_to
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 from mindx.workspace.survey import Conflict, Survey, survey
 from mindx.workspace.transaction import ChangedMeanwhile, Transaction, remove_staging
 
@@ -66,7 +66,7 @@ class ApplyReport:
 
 def apply(
     changes: Sequence[Change],
-    run: RunFolder,
+    run: ChangesFolder,
     target: Path,
     paths: Iterable[str] | None = None,
     *,
@@ -118,7 +118,7 @@ def steps_of(changes: Iterable[Change]) -> tuple[list[Step], list[Skipped]]:
 
 def perform(
     steps: Sequence[Step],
-    run: RunFolder,
+    run: ChangesFolder,
     target: Path,
     *,
     skipped: Sequence[Skipped] = (),
@@ -154,7 +154,7 @@ def perform(
             os.close(root)
 
 
-def undo(run: RunFolder) -> ApplyReport:
+def undo(run: ChangesFolder) -> ApplyReport:
     """Take back the last apply of a run that was not taken back yet, or finish an undo that was killed.
 
     A file that changed since is a conflict; with one conflict nothing is done. Raises InputError if there is nothing
@@ -169,7 +169,7 @@ def undo(run: RunFolder) -> ApplyReport:
         return _go_back(run, path, tolerant=False)
 
 
-def _finish_interrupted(run: RunFolder) -> ApplyReport | None:
+def _finish_interrupted(run: ChangesFolder) -> ApplyReport | None:
     """Take back what a killed process left half done; None if there was nothing."""
     for path in reversed(journals(run.path / JOURNAL_FOLDER)):
         journal = read_journal(path)
@@ -187,7 +187,7 @@ def _finish_interrupted(run: RunFolder) -> ApplyReport | None:
     return None
 
 
-def _go_back(run: RunFolder, path: Path, *, tolerant: bool) -> ApplyReport:
+def _go_back(run: ChangesFolder, path: Path, *, tolerant: bool) -> ApplyReport:
     journal = read_journal(path)
     root = open_folder(Path(journal.target), Phase.APPLY)
     try:
@@ -209,7 +209,7 @@ def _go_back(run: RunFolder, path: Path, *, tolerant: bool) -> ApplyReport:
         os.close(root)
 
 
-def _survey(root: int, steps: Sequence[Step], run: RunFolder, tolerant: bool = False) -> Survey:
+def _survey(root: int, steps: Sequence[Step], run: ChangesFolder, tolerant: bool = False) -> Survey:
     try:
         return survey(root, steps, run.blobs, tolerant=tolerant)
     except OSError as error:
@@ -217,7 +217,7 @@ def _survey(root: int, steps: Sequence[Step], run: RunFolder, tolerant: bool = F
 
 
 def _carry_out(
-    root: int, run: RunFolder, journal: Journal, path: Path, found: Survey, end: Any
+    root: int, run: ChangesFolder, journal: Journal, path: Path, found: Survey, end: Any
 ) -> list[str] | Conflict:
     """Do what was found to do, or take it back; return the folders that were kept, or what changed meanwhile."""
     try:
@@ -247,7 +247,7 @@ def _carry_out(
 
 
 def _take_back(
-    root: int, run: RunFolder, journal: Journal, path: Path, done: Sequence[Step], begun: Collection[int]
+    root: int, run: ChangesFolder, journal: Journal, path: Path, done: Sequence[Step], begun: Collection[int]
 ) -> bool:
     """Restore what stood before the steps that were begun; True if that is so again."""
     steps = [step.reversed for step in done]
@@ -281,7 +281,7 @@ def _clean(journal: Journal) -> None:
 
 
 @contextmanager
-def _locked(run: RunFolder) -> Iterator[None]:
+def _locked(run: ChangesFolder) -> Iterator[None]:
     handle = os.open(run.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:

@@ -15,7 +15,7 @@ from mindx.workspace.changes import Change, State, compare
 from mindx.workspace.copy_in import format_bytes
 from mindx.workspace.folder import identity
 from mindx.workspace.handle import open_regular, open_root, parent_of, read_chunks
-from mindx.workspace.store import BlobStore, RunFolder
+from mindx.workspace.store import BlobStore, ChangesFolder
 
 DEFAULT_CAP_BYTES = 256 * 1024 * 1024
 DEFAULT_MAX_ENTRIES = 200_000
@@ -50,7 +50,7 @@ async def pull(
 async def collect(
     sandbox: Sandbox,
     baseline: Baseline,
-    run: RunFolder,
+    run: ChangesFolder,
     cap_bytes: int = DEFAULT_CAP_BYTES,
     protects: Callable[[str], bool] | None = None,
     max_entries: int = DEFAULT_MAX_ENTRIES,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mindx.core.atomic_file import write_whole
 from mindx.errors import InputError, Phase
 from mindx.workspace.baseline import Baseline
 from mindx.workspace.changes import Change
@@ -111,29 +112,7 @@ class BlobWriter:
 
 def write_document(path: Path, document: dict[str, Any]) -> None:
     """Write a JSON document whole or not at all, on disk when this returns. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            write_all(handle, json.dumps(document, indent=1).encode())
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.rename(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    write_whole(path, json.dumps(document, indent=1).encode())
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -151,7 +130,7 @@ def read_document(path: Path) -> dict[str, Any]:
     return document
 
 
-class RunFolder:
+class ChangesFolder:
     """The files of one run that the workspace writes: `files/` (contents), baseline.json and changes.json."""
 
     def __init__(self, path: Path) -> None:

@@ -23,7 +23,7 @@ from mindx.agents.improvement.models import (
 from mindx.runtime.session import Session
 from mindx.sandbox.fake import FakeSandbox
 from mindx.workspace.pull import collect
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 from tests.mind.improvement_support import SPEC
 
 TOOL = {"tool_spec": SPEC}
@@ -76,7 +76,7 @@ async def keep_changes(request: ImprovementRequest, work_dir: Path, content: str
     """Change the target in a copy of the project and keep the Changes, as the real agent does."""
     async with Session(workspace=request.workspace, open_sandbox=lambda policy, progress: FakeSandbox({})) as session:
         await session.write(request.target_file, content)
-        home = RunFolder(work_dir / request.interaction_id / "changes")
+        home = ChangesFolder(work_dir / request.interaction_id / "changes")
         home.path.mkdir(mode=0o700, parents=True)
         await collect(session.sandbox, session.baseline, home, 1_000_000, session.protects, 1000)
 

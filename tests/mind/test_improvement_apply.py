@@ -23,7 +23,7 @@ from mindx.agents.improvement.history import applied_self, roll_back_self
 from mindx.agents.improvement.models import SELF_FILE
 from mindx.errors import InputError
 from mindx.providers.scripted import ScriptedProvider
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 from tests.mind.improvement_support import turns
 
 pytestmark = pytest.mark.usefixtures("base_image")
@@ -135,7 +135,7 @@ def test_a_person_decides_about_a_roll_back(tmp_path: Path):
 def test_only_the_judged_bytes_of_the_target_are_written(tmp_path: Path):
     """Other files that the tests changed in the copy stay there; content that is not what passed is refused."""
     made = Improved(tmp_path, test_command=("touch", "other.txt"))
-    changed = {change.path for change in RunFolder(made.work / "int_1" / "changes").read_changes()}
+    changed = {change.path for change in ChangesFolder(made.work / "int_1" / "changes").read_changes()}
     assert changed == {"other.txt", "sums.py"}
     assert made.apply().paths == ("sums.py",)
     assert not (made.project / "other.txt").exists()
@@ -144,7 +144,7 @@ def test_only_the_judged_bytes_of_the_target_are_written(tmp_path: Path):
 def test_what_is_kept_must_be_what_passed_the_gates(tmp_path: Path):
     """An answer or a content that was exchanged after the gates is refused."""
     made = Improved(tmp_path)
-    home = RunFolder(made.work / "int_1" / "changes")
+    home = ChangesFolder(made.work / "int_1" / "changes")
     other = made.result.model_copy(
         update={
             "data": made.result.data.model_copy(
@@ -189,8 +189,17 @@ def test_the_last_improvements_of_self_are_taken_back(tmp_path: Path):
     assert applied_self(made.work) == []
 
 
-def test_a_failure_and_a_tool_are_not_applied(tmp_path: Path):
-    """There is nothing to apply, and a tool has the registry."""
+def test_a_candidate_without_a_folder_is_written_nowhere(tmp_path: Path):
+    """What was made in an empty workspace has no place on the host, least of all the current folder."""
+    made = Improved(tmp_path)
+    request = made.request.model_copy(update={"interaction_id": "int_2", "workspace": None})
+    agent = SelfImprovementAgent(ScriptedProvider(turns(NEW)), request, made.work / "int_2")
+    with pytest.raises(InputError, match="no folder for it"):
+        apply_improvement(request, asyncio.run(agent.improve()), work_dir=made.work, constitution=RULES)
+
+
+def test_a_failure_is_not_applied(tmp_path: Path):
+    """There is nothing to apply."""
     made = Improved(tmp_path)
     failed = ImprovementResult.failure(made.request, made.result.data.final_status.FAILED_EVALUATION, "it was bad")
     with pytest.raises(InputError, match="nothing to apply"):

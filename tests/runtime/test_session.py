@@ -238,7 +238,7 @@ def test_the_public_names_are_these():
         "AgentDecision", "AgentError", "AgentEvent", "AgentEventType", "AgentProcess", "AgentResult", "AgentRunStatus",
         "AgentRuntime", "AgentSession", "AgentState", "AgentStateMachine", "Approval", "ApprovalRequest",
         "ApprovalResult", "ApprovalScope", "Approver", "ArtifactRef",
-        "BaseProvider", "BaseTool", "BatchValidationResult", "BoundTool",
+        "BaseProvider", "BaseTool", "BoundTool",
         "BoundaryReason", "BoundaryScope", "CacheAwarePacker", "CalculatorTool", "Change", "ChatMessage",
         "CleanupFailure", "CloseReport", "CommandTool", "CompletionClaim", "CompletionGate",
         "CompletionValidationResult", "ContextBundle", "ContextConfig", "ContextManager", "ContextOverflowError",

@@ -14,7 +14,7 @@ from mindx.workspace.baseline import Baseline
 from mindx.workspace.changes import Change
 from mindx.workspace.copy_in import copy_in, plan_copy
 from mindx.workspace.pull import collect
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 
 LIMIT_BYTES = 1 << 28
 
@@ -44,7 +44,7 @@ def listing(folder: Path) -> dict[str, Any]:
 class Worked:
     """What a run left: its folder, its Changes, and the tree that the plan made."""
 
-    def __init__(self, run: RunFolder, baseline: Baseline, changes: tuple[Change, ...]) -> None:
+    def __init__(self, run: ChangesFolder, baseline: Baseline, changes: tuple[Change, ...]) -> None:
         self.run = run
         self.baseline = baseline
         self.changes = changes
@@ -65,8 +65,8 @@ def work(folder: Path | None, run: Path, plan: Callable[[Any], None], **options:
                 with plan_copy(folder, max_bytes=LIMIT_BYTES) as copy:
                     baseline = await copy_in(sandbox, copy)
             plan(sandbox.tree)
-            changes = await collect(sandbox, baseline, RunFolder(run), **options)
-            return Worked(RunFolder(run), baseline, changes)
+            changes = await collect(sandbox, baseline, ChangesFolder(run), **options)
+            return Worked(ChangesFolder(run), baseline, changes)
 
     return asyncio.run(whole())
 

@@ -22,7 +22,7 @@ from mindx.workspace.apply import JOURNAL_FOLDER, apply, undo
 from mindx.workspace.changes import Change, State
 from mindx.workspace.handle import STAGING_PREFIX
 from mindx.workspace.journal import journals
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 from tests.workspace.support import Worked, fill, listing, put, work
 
 FILES: dict[str, str | bytes] = {
@@ -150,14 +150,14 @@ def test_applies_are_undone_one_after_the_other(worked: Worked, tmp_path: Path) 
     assert listing(folder) == before
 
 
-def one(path: str, data: bytes, run: RunFolder, before: State | None = None, mode: int = 0o644) -> Change:
+def one(path: str, data: bytes, run: ChangesFolder, before: State | None = None, mode: int = 0o644) -> Change:
     run.path.mkdir(exist_ok=True)
     digest = run.blobs.add([data])
     return Change(path, before, State("file", mode, len(data), digest), stored=True)
 
 
 def test_nothing_goes_through_a_link(tmp_path: Path) -> None:
-    run, folder, outside = RunFolder(tmp_path / "run"), tmp_path / "w", tmp_path / "outside"
+    run, folder, outside = ChangesFolder(tmp_path / "run"), tmp_path / "w", tmp_path / "outside"
     outside.mkdir()
     (outside / "f").write_text("safe")
     folder.mkdir()
@@ -170,7 +170,7 @@ def test_nothing_goes_through_a_link(tmp_path: Path) -> None:
 
 
 def test_a_link_as_target_and_a_system_folder_are_refused(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path / "run")
+    run = ChangesFolder(tmp_path / "run")
     change = one("f", b"x", run)
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
@@ -181,7 +181,7 @@ def test_a_link_as_target_and_a_system_folder_are_refused(tmp_path: Path) -> Non
 
 
 def test_git_is_never_written(tmp_path: Path) -> None:
-    run, folder = RunFolder(tmp_path / "run"), tmp_path / "w"
+    run, folder = ChangesFolder(tmp_path / "run"), tmp_path / "w"
     (folder / ".git" / "hooks").mkdir(parents=True)
     for target, path in ((folder, ".GIT/hooks/x"), (folder / ".git", "hooks/x"), (folder / ".git" / "hooks", "x")):
         with pytest.raises(WorkspaceError) as caught:
@@ -192,7 +192,7 @@ def test_git_is_never_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o1777, 0o6711, 0o777, 0o700])
 def test_modes_are_0644_or_0755(tmp_path: Path, mode: int) -> None:
-    run, folder = RunFolder(tmp_path / "run"), tmp_path / "w"
+    run, folder = ChangesFolder(tmp_path / "run"), tmp_path / "w"
     folder.mkdir()
     assert apply([one("f", b"x", run, mode=mode)], run, folder).ok
     assert stat.S_IMODE((folder / "f").stat().st_mode) == 0o755
@@ -371,11 +371,11 @@ def deadly(real):
     return call
 from mindx.workspace import transaction
 from mindx.workspace.apply import apply, undo
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 for name in ("rename", "mkdir", "rmdir", "link", "unlink", "fchmod", "symlink"):
     setattr(os, name, deadly(getattr(os, name)))
 transaction.rename_new = deadly(transaction.rename_new)
-run = RunFolder(Path(sys.argv[1]))
+run = ChangesFolder(Path(sys.argv[1]))
 report = apply(run.read_changes(), run, Path(sys.argv[2])) if sys.argv[4] == "apply" else undo(run)
 assert report.ok
 """

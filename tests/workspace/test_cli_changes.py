@@ -123,13 +123,13 @@ def test_apply_without_a_terminal_leaves_out_what_runs_on_the_machine(
     worked: Worked, state: Path, folder: Path
 ) -> None:
     before = listing(folder)
-    done = mindx(state, "changes", "apply", "last")
+    done = mindx(state, "changes", "apply", "last", "--yes")
     assert done.returncode == 1
     assert done.stdout.splitlines() == ["gone", "new.txt", "text"]
     assert "left out: Makefile: runs on your machine: task file" in done.stderr
     assert f"`mindx changes apply {RUN} Makefile --accept Makefile`" in done.stderr
     assert not (folder / "Makefile").exists()
-    again = mindx(state, "changes", "apply", "last", "--accept", "Makefile")
+    again = mindx(state, "changes", "apply", "last", "--yes", "--accept", "Makefile")
     assert (again.returncode, again.stdout) == (0, "Makefile\n")
     assert mindx(state, "changes", "undo", "last").returncode == 0
     assert mindx(state, "changes", "undo", "last").returncode == 0
@@ -142,13 +142,13 @@ def test_apply_without_a_terminal_leaves_out_what_runs_on_the_machine(
 def test_a_conflict_is_listed_and_nothing_is_written(worked: Worked, state: Path, folder: Path) -> None:
     (folder / "text").write_text(text(n20="mine"))
     before = listing(folder)
-    done = mindx(state, "changes", "apply", "last", "--json")
+    done = mindx(state, "changes", "apply", "last", "--yes", "--json")
     assert done.returncode == 1
     document = json.loads(done.stdout)
     assert document["conflicts"] == [{"path": "text", "reason": "it differs from what was copied in"}]
     assert document["applied"] == []
     assert listing(folder) == before
-    merged = mindx(state, "changes", "apply", "last", "text", "--merge")
+    merged = mindx(state, "changes", "apply", "last", "--yes", "text", "--merge")
     assert (merged.returncode, merged.stdout) == (0, "text\n")
     assert (folder / "text").read_text() == text(n3="plan three", n6="plan six", n20="mine", n30="plan thirty")
 
@@ -156,7 +156,7 @@ def test_a_conflict_is_listed_and_nothing_is_written(worked: Worked, state: Path
 def test_apply_to_another_folder(worked: Worked, state: Path, folder: Path, tmp_path: Path) -> None:
     fill(tmp_path / "clone", {"text": text(), "gone": "x\n"})
     before = listing(folder)
-    done = mindx(state, "changes", "apply", "last", "new.txt", "--to", str(tmp_path / "clone"))
+    done = mindx(state, "changes", "apply", "last", "--yes", "new.txt", "--to", str(tmp_path / "clone"))
     assert (done.returncode, done.stdout) == (0, "new.txt\n")
     assert listing(folder) == before
 
@@ -164,7 +164,7 @@ def test_apply_to_another_folder(worked: Worked, state: Path, folder: Path, tmp_
 def test_bad_targets_are_one_message(worked: Worked, state: Path, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(folder)
     for target in ("/etc", "/", str(tmp_path / "none"), str(tmp_path / "link")):
-        done = mindx(state, "changes", "apply", "last", "--to", target)
+        done = mindx(state, "changes", "apply", "last", "--yes", "--to", target)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
         assert "Traceback" not in done.stderr
@@ -173,7 +173,7 @@ def test_bad_targets_are_one_message(worked: Worked, state: Path, folder: Path, 
 def test_the_folder_was_replaced(worked: Worked, state: Path, folder: Path, tmp_path: Path) -> None:
     folder.rename(tmp_path / "moved")
     fill(folder, {"text": text(), "gone": "x\n"})
-    done = mindx(state, "changes", "apply", "last")
+    done = mindx(state, "changes", "apply", "last", "--yes")
     assert done.returncode == 2
     assert "is not the folder that was copied in" in done.stderr
 

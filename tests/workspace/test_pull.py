@@ -13,7 +13,7 @@ from mindx.sandbox.fake import FakeSandbox
 from mindx.workspace.baseline import Baseline
 from mindx.workspace.changes import compare
 from mindx.workspace.pull import pull
-from mindx.workspace.store import BlobStore, RunFolder
+from mindx.workspace.store import BlobStore, ChangesFolder
 from tests.workspace.support import fill, put, work
 
 
@@ -97,11 +97,11 @@ def test_a_store_never_serves_an_altered_content(tmp_path: Path) -> None:
 def test_a_damaged_document_is_one_clear_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "changes.json").write_text(text)
     with pytest.raises(InputError) as caught:
-        RunFolder(tmp_path).read_changes()
+        ChangesFolder(tmp_path).read_changes()
     assert caught.value.code == "run_file_damaged"
 
 
 def test_a_missing_document(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        RunFolder(tmp_path).read_changes()
+        ChangesFolder(tmp_path).read_changes()
     assert caught.value.code == "run_file_missing"

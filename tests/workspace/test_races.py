@@ -17,7 +17,7 @@ from mindx.workspace.apply import apply
 from mindx.workspace.changes import Change, State
 from mindx.workspace.copy_in import plan_copy
 from mindx.workspace.handle import open_regular, open_root, parent_of, read_chunks
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 from tests.workspace.support import LIMIT_BYTES, fill, listing
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -96,7 +96,7 @@ def test_a_copy_in_never_takes_what_lies_outside(place: Path) -> None:
 
 
 def test_an_apply_never_writes_outside(place: Path) -> None:
-    run, folder = RunFolder(place / "run"), place / "w"
+    run, folder = ChangesFolder(place / "run"), place / "w"
     run.path.mkdir()
     digest = run.blobs.add([b"new"])
     new = State("file", 0o644, 3, digest)

@@ -14,7 +14,7 @@ from mindx.sandbox.docker import DockerSandbox
 from mindx.workspace.apply import apply, undo
 from mindx.workspace.copy_in import copy_in, plan_copy
 from mindx.workspace.pull import collect
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 from tests.workspace.support import LIMIT_BYTES, Worked, fill, listing
 
 LIMITS = Limits(workspace_bytes=64 * 1024 * 1024, workspace_inodes=8192)
@@ -52,7 +52,7 @@ def worked(derived_image: object, tmp_path: Path) -> Worked:
     for path, mode in {"p": 0o700, "p/s": 0o600, "same": 0o664, "d": 0o775}.items():
         (folder / path).chmod(mode)
     (folder / "inner").symlink_to("d/f")
-    run = RunFolder(tmp_path / "run")
+    run = ChangesFolder(tmp_path / "run")
     run.path.mkdir()
 
     async def whole() -> Worked:

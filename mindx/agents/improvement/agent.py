@@ -55,7 +55,7 @@ from mindx.workspace.changes import Change
 from mindx.workspace.diff import diffs
 from mindx.workspace.patch import patch
 from mindx.workspace.pull import collect
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 
 _LOG = logging.getLogger("improvement_agent")
 _Status = ImplementationStatus
@@ -259,7 +259,7 @@ class SelfImprovementAgent:
 
     async def _collect(self, session: Session, sha256: str, evaluation: Evaluation) -> str:
         """Bring the Changes home and return the diff of the target, which must be what the gates judged."""
-        home, limits = RunFolder(self.folder / "changes"), session.policy.policy.limits
+        home, limits = ChangesFolder(self.folder / "changes"), session.policy.policy.limits
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         changes = await collect(
             session.sandbox, session.baseline, home, limits.copy_out_bytes, session.protects, limits.workspace_inodes

@@ -18,7 +18,7 @@ from mindx.runtime.run_ids import checked_id
 from mindx.workspace.apply import ApplyReport, apply, undo
 from mindx.workspace.changes import Change
 from mindx.workspace.marks import marks_of
-from mindx.workspace.store import RunFolder
+from mindx.workspace.store import ChangesFolder
 
 
 class ApplyStatus(str, Enum):
@@ -70,6 +70,8 @@ def apply_improvement(
     change = _judged(run, candidate.target_path, candidate.sha256)
     marks = marks_of([change]).get(change.path, ())
     baseline = run.read_baseline()
+    if not baseline.folder:
+        raise InputError("improvement_none", "the candidate was made in an empty workspace; there is no folder for it")
     target = rule_target(Path(baseline.folder), change.path)
     ruling = constitution.check(layer, Act.APPLY_CODE, target, approved=approved)
     if ruling.needs_person or (not approved and (request.is_critical_target or result.needs_person or marks)):
@@ -104,14 +106,14 @@ def rollback_improvement(
     return _report(undo(run), ApplyStatus.ROLLED_BACK, "taken back")
 
 
-def _kept(work_dir: Path, interaction_id: str) -> RunFolder:
+def _kept(work_dir: Path, interaction_id: str) -> ChangesFolder:
     path = folder_of(work_dir, interaction_id) / CHANGES_FOLDER
     if not path.is_dir():
         raise InputError("improvement_none", f"nothing is kept of the improvement {interaction_id}")
-    return RunFolder(path)
+    return ChangesFolder(path)
 
 
-def _judged(run: RunFolder, path: str, sha256: str) -> Change:
+def _judged(run: ChangesFolder, path: str, sha256: str) -> Change:
     """Return the Change of the target, if it is what passed the gates. Raises InputError."""
     change = next((item for item in run.read_changes() if item.path == path), None)
     if change is None or change.sha256 != sha256:

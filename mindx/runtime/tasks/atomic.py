@@ -1,38 +1,23 @@
-"""Files that are whole or as they were: written beside, synced, and put in place by one rename."""
+"""Files of the user's state that are whole or as they were, and locks; what cannot be is a StateError."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mindx.core.atomic_file import write_whole
 from mindx.errors import InputError, StateError
 
 
 def replace_file(path: Path, data: bytes) -> None:
     """Put `data` in the place of a file; its folder is made if need be. Raises StateError, and then nothing changed."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.replace(part, path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_whole(path, data)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise unwritable(path, error) from error
 
 
