@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .identity import Identity
 
 MAX_LOOKED = 20_000  # names that are looked at after one command: some 60 ms
+BETWEEN_LOOKS = 64  # names between two looks at the clock
 MAX_TOLD = 100
 MAX_TOLD_BYTES = 32 * 1024
 MAX_DEPTH = 200  # each level holds a handle
@@ -67,11 +68,14 @@ class Changed:
             self.held_bytes += len(name)
 
 
-def changed_since(moment: Moment, root: files.Root, identity: Identity) -> Changed:
-    """Look through the workspace, in a bounded time, for what has changed since a moment."""
+def changed_since(moment: Moment, root: files.Root, identity: Identity, until_ns: int) -> Changed:
+    """Look through the workspace for what has changed since a moment, until `until_ns` (monotonic) at the latest.
+
+    The loop stands still meanwhile, and a command beside may have its deadline.
+    """
     identity.enter()
     try:
-        found = _Walk(moment.ctime_ns, identity).run(root)
+        found = _Walk(moment.ctime_ns, identity, until_ns).run(root)
     finally:
         identity.leave()
     if not moment.holds():
@@ -82,10 +86,11 @@ def changed_since(moment: Moment, root: files.Root, identity: Identity) -> Chang
 class _Walk:
     """A walk that changes nothing: a directory without the right to read it is passed over, and that is said."""
 
-    def __init__(self, since_ns: int, identity: Identity) -> None:
+    def __init__(self, since_ns: int, identity: Identity, until_ns: int) -> None:
         self.found = Changed()
         self._since_ns = since_ns
         self._identity = identity
+        self._until_ns = until_ns
         self._left = MAX_LOOKED
         self._levels: list[tuple[int, bytes, list[tuple[bytes, int]]]] = []  # handle, prefix, (name, owner) below it
 
@@ -130,6 +135,8 @@ class _Walk:
         with os.scandir(handle) as entries:
             for entry in entries:
                 self._left -= 1
+                if self._left % BETWEEN_LOOKS == 0 and time.monotonic_ns() > self._until_ns:
+                    self._left = 0
                 if self._left <= 0:
                     self.found.complete = False
                     return

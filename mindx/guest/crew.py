@@ -281,6 +281,7 @@ class Crew:
         known = {pid for pid, _ in killed}
         killed += [(pid, b"") for pid in command.killed_early if pid not in known]
         del self.commands[command.slot]
+        self._publish_deadline()  # before what takes time: its own deadline has been met
         command.drain(self._head_of(command))
         for stream in command.streams:
             self._forget(stream.handle)
@@ -300,7 +301,6 @@ class Crew:
             self.connection.send(wire.EXITED, command.request_id, record.pack())
             self.connection.hurry()
         command.close()
-        self._publish_deadline()
 
     def _moment(self) -> Moment:
         if self._mark < 0:
@@ -308,9 +308,13 @@ class Crew:
         return Moment(self._mark)
 
     def _changed_by(self, command: RunningCommand) -> Changed | None:
-        return None if command.moment is None else changed_since(command.moment, self.root, self.identity)
+        if command.moment is None:
+            return None
+        return changed_since(command.moment, self.root, self.identity, self._next_deadline())
 
     def _publish_deadline(self) -> None:
         held = time.monotonic() < self.held_until
-        deadlines = [] if held else [command.deadline_ns for command in self.commands.values()]
-        self.watch.next_deadline(min(deadlines, default=watchdog.NEVER))
+        self.watch.next_deadline(watchdog.NEVER if held else self._next_deadline())
+
+    def _next_deadline(self) -> int:
+        return min((command.deadline_ns for command in self.commands.values()), default=watchdog.NEVER)

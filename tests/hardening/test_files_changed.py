@@ -11,7 +11,9 @@ import pytest
 
 from mindx.core.command import Exec, WriteFile
 from mindx.core.receipt import Receipt
-from mindx.guest.changed import MAX_LOOKED, MAX_TOLD, Moment
+from mindx.guest.changed import BETWEEN_LOOKS, MAX_LOOKED, MAX_TOLD, Moment, _Walk
+from mindx.guest.files import Root
+from mindx.guest.identity import Identity
 from mindx.policy.model import Limits
 from mindx.sandbox.container import ContainerSettings
 from mindx.sandbox.docker import DockerSandbox
@@ -92,6 +94,22 @@ def test_a_background_command_s_own_files_are_told(ready: None) -> None:
         assert receipt.files_changed_complete
 
     in_sandbox(check)
+
+
+class Folder(Root):
+    """A folder of this machine in the place of the workspace."""
+
+    def __init__(self, path: Path) -> None:
+        self._handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+@pytest.mark.parametrize(("until_ns", "complete"), [(0, False), (1 << 62, True)])
+def test_the_walk_ends_when_a_command_beside_it_has_its_deadline(tmp_path: Path, until_ns: int, complete: bool) -> None:
+    for number in range(BETWEEN_LOOKS + 1):
+        (tmp_path / str(number)).touch()
+    found = _Walk(0, Identity(os.geteuid(), os.getegid()), until_ns).run(Folder(tmp_path))
+    assert found.complete is complete
+    assert (found.count == BETWEEN_LOOKS + 2) is complete
 
 
 def test_a_clock_that_was_set_meanwhile_is_noticed(tmp_path: Path) -> None:
