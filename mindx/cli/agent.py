@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mindx.agents.agent_work import AgentWork, workspace_tools
-from mindx.cli.agent_bdi import STATE_FILE, bdi_agent, criteria_from, criteria_options, result_lines, state_of
+from mindx.cli.agent_bdi import (
+    STATE_FILE,
+    bdi_agent,
+    check_open,
+    criteria_from,
+    criteria_options,
+    result_lines,
+    state_of,
+)
 from mindx.cli.agent_parts import (
     AgentPrinter,
     at_terminal,
@@ -99,11 +107,13 @@ def command(
     if mind == "react":
         tools = workspace_tools(loaded)
         return _worked(_work(reasoner_of(provider, tools, model), tools, loaded, workspace, max_steps), goal, as_json)
-    agent = bdi_agent(provider, loaded, model, max_steps, state)
+    agent = bdi_agent(provider, loaded, model, max_steps, workspace, state)
     if goal.strip():
         agent.set_goal(goal, criteria)
     elif criteria:
         raise click.UsageError("--accept goes with a goal")
+    else:
+        check_open(agent)
     agent.renew_budget()
     work = _work(agent, agent.registry, loaded, workspace, max_steps + 1, timed=agent.timed, listens=False)
     agent.keep_in(work.folder.path / STATE_FILE)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 STATE_FILE = "agent.sqlite3"
-DOMAIN = "agent"
 
 
 def criteria_options(function: F) -> F:
@@ -50,7 +52,12 @@ def criteria_from(accept: Sequence[str], files: Sequence[str], statements: Seque
 
 
 def bdi_agent(
-    provider: BaseProvider, policy: LoadedPolicy, model: str, max_cycles: int, state: Path | None = None
+    provider: BaseProvider,
+    policy: LoadedPolicy,
+    model: str,
+    max_cycles: int,
+    workspace: Path | None,
+    state: Path | None = None,
 ) -> BDIAgent:
     """Return an agent with the tools of a plan and two that reckon, which believes what the system believes.
 
@@ -70,11 +77,21 @@ def bdi_agent(
         beliefs=BeliefSystem(mind_dir() / "beliefs.sqlite3"),
         state_path=state,
         budget=Budget(cycles=max_cycles, seconds=float(limits.session_timeout_s)),
-        domain=DOMAIN,
+        domain=domain_of(workspace),
         constitution=Constitution.load(),
         model=model,
         reports=True,
     )
+
+
+def domain_of(workspace: Path | None) -> str:
+    """Return whose beliefs an agent has: those of its folder alone, so that one project plants none in another."""
+    if workspace is None:
+        return "agent"
+    path = workspace.resolve()
+    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name)[:40] or "root"
+    return f"agent.{name}-{digest}"
 
 
 def state_of(store: RunStore, run: str) -> tuple[Path, Path | None]:
@@ -86,6 +103,15 @@ def state_of(store: RunStore, run: str) -> tuple[Path, Path | None]:
     if folder.state() == "running":
         raise InputError("agent_running", f"the agent of the run {folder.run_id} is still at work")
     return path, _workspace(folder)
+
+
+def check_open(agent: BDIAgent) -> None:
+    """Raise InputError (agent_done) when an agent that is taken up again has no goal left to pursue."""
+    if any(goal.open for goal in agent.goals):
+        return
+    goal = agent.goal
+    ended = "achieved its goal" if goal is not None and goal.status.done else "given its goal up"
+    raise InputError("agent_done", f"that agent has {ended}; give a new GOAL to one of its own")
 
 
 def result_lines(result: BDIResult) -> dict[str, Any]:

@@ -40,6 +40,7 @@ __all__ = ["LoopParts", "ReActLoop", "Step"]
 T = TypeVar("T")
 MAX_INVALID_DECISIONS = 3
 CONTEXT_TOO_LONG = "provider_context_too_long"
+NO_ANSWER = "(the user gave no answer)"  # what a person's silence is told as
 NOBODY = "nobody is there to answer; decide by yourself, or end with what is known"
 
 

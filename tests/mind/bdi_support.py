@@ -46,6 +46,11 @@ def plan(*steps: Any) -> str:
     return json.dumps({"plan": list(steps)})
 
 
+def beginning(*steps: Any) -> str:
+    """Return a planner's answer that says that more will follow."""
+    return json.dumps({"plan": steps, "complete": False})
+
+
 class Probe(BaseTool):
     """A tool that notes its calls and answers with `answers`, the last one for ever; an exception is raised."""
 

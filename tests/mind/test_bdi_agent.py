@@ -13,7 +13,7 @@ from mindx.errors import InputError, ProviderError
 from mindx.providers.failures import provider_error
 from mindx.providers.scripted import ScriptedTurn
 from mindx.tools.base import ToolError
-from tests.mind.bdi_support import Made, Probe, act, coder, failing, plan, ref, think, use
+from tests.mind.bdi_support import Made, Probe, act, beginning, coder, failing, plan, ref, think, use
 
 
 def test_a_goal_is_planned_done_and_achieved():
@@ -184,7 +184,7 @@ def test_a_plan_that_failed_is_not_taken_again():
     made = Made(lambda request: plan(use("probe", n=1)), tool := Probe("probe", failing()))
     result = made.run()
     assert (result.status, len(tool.calls)) == (BDIStatus.FAILED_PLANNING, 1)
-    assert "this very plan failed before" in made.questions[2]
+    assert "this very plan was tried before" in made.questions[2]
 
 
 def test_a_plan_may_say_that_the_goal_is_impossible():
@@ -445,3 +445,83 @@ def test_what_depends_on_a_goal_that_failed_fails_too():
     assert result.status is BDIStatus.FAILED_ACTION
     assert later.status is GoalStatus.FAILED_EXECUTION
     assert "which it depends on, failed" in later.reason
+
+
+# ------------------------------------------------------ plans that go on
+
+
+def test_where_the_next_step_depends_on_what_is_found_a_plan_follows_a_plan():
+    """It is told what the first one found, and works on where that one stopped."""
+    script = [
+        beginning(coder("mkdir", path="src"), coder("cd", path="src"), use("look")),
+        plan(coder("write", path="found.txt", content="7")),
+    ]
+    made = Made(script, Probe("look", {"secret": 7}))
+    result = made.run("find the number", {"file": "src/found.txt", "equals": "7"})
+    assert result.achieved, result.message
+    assert len(result.plan_ids) == 2
+    assert '"secret": 7' in made.questions[1]
+    assert made.questions[1].count("What went wrong") == 0
+
+
+def test_a_plan_that_was_just_done_is_not_taken_again_and_plans_do_not_go_on_for_ever():
+    made = Made(lambda request: beginning(use("look", n=1)), tool := Probe("look"))
+    assert made.run().status is BDIStatus.FAILED_PLANNING
+    assert len(tool.calls) == 1
+    count = iter(range(1000))
+    made = Made(lambda request: beginning(use("look", n=next(count))), tool := Probe("look"), budget=Budget(plans=5))
+    result = made.run()
+    assert (result.status, len(tool.calls)) == (BDIStatus.FAILED_PLANNING, 5)
+    assert "5 were made" in result.message
+
+
+def test_a_plan_cannot_write_what_the_agent_itself_keeps_among_its_beliefs():
+    """Else what a model was talked into would decide how failures are dealt with from then on."""
+    made = Made([plan(act("UPDATE_BELIEF", key="recovery.GAVE_UP.REPLAN", value=1.0)), plan(think())])
+    assert made.run().achieved
+    assert made.beliefs.get("recovery.GAVE_UP.REPLAN", namespace="bdi.bdi") is None
+    assert "choose another key" in made.questions[1]
+
+
+def test_large_results_do_not_fill_the_memory():
+    """Forty times half a megabyte: the latest are kept whole for references, the others by their status."""
+    steps = [use("big", n=number) for number in range(40)]
+    steps.append(use("probe", x=ref("steps.40.result.text")))
+    made = Made([plan(*steps)], Probe("big", {"text": "y" * 500_000}), tool := Probe())
+    result = made.run()
+    assert result.achieved
+    assert len(tool.calls[0]["x"]) == 500_000
+    kept = [step.result for step in made.agent._memory.plans["plan_2"].steps]
+    assert sum(len(str(item)) for item in kept) < 10_000_000
+    assert sum(len(str(item)) for item in result.results.values()) < 100_000
+
+
+def test_a_run_that_is_cancelled_ends_as_cancelled_and_can_go_on():
+    entered = asyncio.Event()
+
+    class Slow(Probe):
+        async def execute(self, arguments, context):
+            self.calls.append(dict(arguments))
+            if len(self.calls) == 1:
+                entered.set()
+                await asyncio.Event().wait()
+            return {"ok": 1}
+
+    async def main():
+        made = Made([plan(use("slow", n=1)), plan(use("slow", n=2))], tool := Slow("slow"))
+        box = made.box()
+        task = asyncio.ensure_future(made.arun(box=box))
+        await entered.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        before = made.agent.status
+        result = await made.arun(None, box=box)
+        await box.close()
+        return before, result, tool, made
+
+    before, result, tool, made = asyncio.run(main())
+    assert before is BDIStatus.CANCELLED
+    assert result.achieved
+    assert [call["n"] for call in tool.calls] == [1, 2]
+    assert "OUTCOME_UNKNOWN" in made.questions[1]  # its container is still there: what it did may be, too

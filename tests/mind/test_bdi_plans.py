@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mindx.agents.bdi import BDIStatus, Budget
-from mindx.agents.bdi.plan_text import plan_source
+from mindx.agents.bdi.plan_text import plan_text
 from mindx.agents.bdi.references import parse_reference
 from mindx.core.plan import parse_plan
 from mindx.errors import InputError
@@ -26,7 +26,7 @@ STEPS = '[{"type": "NO_OP", "params": {}}]'
     ],
 )
 def test_a_plan_is_found_in_what_a_model_says(text):
-    found = parse_plan(plan_source(text))
+    found = parse_plan(plan_text(text).source)
     assert [action.type for action in found.plan.actions] == ["NO_OP"]
 
 
@@ -34,7 +34,7 @@ def test_the_text_is_kept_so_that_repeated_keys_are_seen():
     """The seed's own plan gives `command` twice: the verb, then its line."""
     step = '{"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": "run", "command": "ls -l"}}'
     text = f'{{\n "reason": "ü", "plan": [{step}]}}'
-    found = parse_plan(plan_source(text))
+    found = parse_plan(plan_text(text).source)
     assert found.plan.actions[0].params["cmdline"] == "ls -l"
 
 

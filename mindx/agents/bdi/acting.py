@@ -9,14 +9,15 @@ from typing import Any
 from mindx.agents.bdi.acts import OWN_TYPES
 from mindx.agents.bdi.checking import VERIFY_CRITERION
 from mindx.agents.bdi.goals import Goal
-from mindx.agents.bdi.intention import Intention, PlanStep
+from mindx.agents.bdi.intention import Intention, PlanStep, StepStatus, step_result
+from mindx.agents.bdi.memory import AgentMemory
 from mindx.agents.bdi.plan_check import resolver
 from mindx.agents.bdi.prompts import shown
 from mindx.agents.bdi.references import filled
 from mindx.agents.beliefs import BeliefSystem
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
-from mindx.core.observation import Observation
+from mindx.core.observation import Observation, Status
 from mindx.core.plan import EXECUTE_TOOL
 from mindx.tools.base import BaseTool
 from mindx.tools.registry import ToolRegistry, plan_arguments
@@ -67,6 +68,15 @@ class Acting:
         tool = self._tools.find(name)
         return ActionRequest(action_id, name, arguments if tool is None else plan_arguments(tool, arguments))
 
+    def is_active(self, plan: Intention) -> bool:
+        """Return whether the tools' state is that which this plan left."""
+        return self._active == plan.plan_id
+
+    def go_on(self, before: Intention, plan: Intention) -> None:
+        """Let a plan go on with the tools' state that another left."""
+        if self.is_active(before):
+            self._active = plan.plan_id
+
     def enter(self, plan: Intention, context: AgentContext) -> None:
         """Give each plan the tools' clean state, and one that goes on after others its own again."""
         if self.carry_over or self._active == plan.plan_id:
@@ -108,3 +118,21 @@ def judged(goal: Goal, observations: Sequence[Observation]) -> tuple[dict[str, t
     if len(observations) < len(goal.criteria):
         unmet.append("not all criteria were checked")
     return evidence, unmet
+
+
+def settle(memory: AgentMemory, plan: Intention, index: int, observations: Sequence[Observation]) -> None:
+    """Take in the result of a step that the end of a run kept from being perceived; a cancelled one is not known."""
+    step = plan.steps[index]
+    found = next((item for item in reversed(observations) if item.action_id == plan.action_id), None)
+    if found is not None and found.ok:
+        plan.done(index, step_result(found))
+    elif found is not None and found.status is not Status.CANCELLED:
+        step.status = StepStatus.PENDING
+        step.attempts += 1
+    memory.save_step(plan, index)
+
+
+def somebody_approves(context: AgentContext) -> bool:
+    """Return whether what the policy asks about can get a person's yes."""
+    policy = context.policy
+    return context.config.allow_dangerous and (policy is None or policy.allow_dangerous)

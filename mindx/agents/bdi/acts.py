@@ -9,6 +9,7 @@ from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.core.action import ActionRisk
 from mindx.core.observation import Status
 from mindx.core.plan import EXECUTE_TOOL, FAIL, NO_OP, THINK
+from mindx.errors import InputError
 from mindx.tools.base import BaseTool, ToolDefinition, ToolResult
 from mindx.tools.context import ToolContext
 
@@ -19,6 +20,7 @@ UPDATE_BELIEF, DECOMPOSE_GOAL, ANALYZE_FAILURE, ASK_USER = (
     "ASK_USER",
 )
 OWN_TYPES = (THINK, EXECUTE_TOOL, UPDATE_BELIEF, DECOMPOSE_GOAL, ANALYZE_FAILURE, NO_OP, FAIL, ASK_USER)
+OWN_KEYS = ("recovery.", "last_action", "escalation")  # what the agent itself keeps among its beliefs
 MAX_SUBGOALS = 8
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 20_000}
 
@@ -98,7 +100,9 @@ class UpdateBelief(_Act):
         return frozenset({"key", "value"})
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-        """Take it in. Raises InputError (belief_invalid)."""
+        """Take it in. Raises InputError (belief_invalid, belief_reserved)."""
+        if arguments["key"].startswith(OWN_KEYS):
+            raise InputError("belief_reserved", f"the agent itself keeps {', '.join(OWN_KEYS)}; choose another key")
         belief = self._beliefs.add(
             arguments["key"],
             arguments["value"],

@@ -23,7 +23,8 @@ class Budget:
 
     A cycle is one walk through perceive, deliberate, plan and execute. `tokens` are all that models count, `seconds`
     are of work, without the time that people take, `commands` are actions that use a tool. `plan_steps` is how long a
-    plan may be, `repairs` how often a plan with faults goes back, `replans` how often a goal gets a new plan.
+    plan may be, `repairs` how often a plan with faults goes back, `replans` how often a goal gets a new one after
+    a failure, `plans` how many it may have in all.
     """
 
     cycles: int | None = 200
@@ -33,11 +34,12 @@ class Budget:
     plan_steps: int = 100
     repairs: int = 3
     replans: int = 3
+    plans: int = 20
     goals: int = 50
     depth: int = 4
 
     def __post_init__(self) -> None:
-        for name in ("cycles", "tokens", "seconds", "commands", "plan_steps", "goals", "depth"):
+        for name in ("cycles", "tokens", "seconds", "commands", "plan_steps", "plans", "goals", "depth"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or math.isnan(value) or value <= 0):
                 raise InputError("budget_invalid", f"the budget of {name} is a number above 0")

@@ -68,6 +68,8 @@ _BY_DETAIL = {
     "tool_arguments_invalid": FailureType.INVALID_PARAMETERS,
     "reference_unresolved": FailureType.INVALID_PARAMETERS,
     "call_refused": FailureType.INVALID_PARAMETERS,
+    "belief_invalid": FailureType.INVALID_PARAMETERS,
+    "belief_reserved": FailureType.INVALID_PARAMETERS,
     "goal_circular": FailureType.INVALID_PARAMETERS,
     "goals_full": FailureType.INVALID_PARAMETERS,
     "provider_rate_limited": FailureType.RATE_LIMIT_ERROR,

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from mindx.agents.bdi.goals import Goal
-from mindx.agents.bdi.intention import Intention
+from mindx.agents.bdi.intention import SMALL, Intention
 
 
 class Awaited(str, Enum):
@@ -47,3 +47,9 @@ class RunNotes:
     usage: dict[str, int] = field(default_factory=dict)
     cycles: int = 0
     answer: str = ""
+
+    def note(self, action_id: str, result: Mapping[str, Any]) -> None:
+        """Keep a result; of one over 64 KiB only its status."""
+        small = len(str(result)) <= SMALL
+        kept = result if small else {"status": result.get("status"), "note": "too large to keep"}
+        self.results[action_id] = kept

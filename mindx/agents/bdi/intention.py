@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from mindx.core.observation import Observation
 from mindx.core.plan import EXECUTE_TOOL
 
+MAX_KEPT = 8 * 1024 * 1024  # characters of all results of a plan
+SMALL = 64 * 1024
+
 
 class StepStatus(str, Enum):
     """How a step stands."""
@@ -51,13 +54,17 @@ class PlanStep(BaseModel):
 
 
 class Intention(BaseModel):
-    """A plan that was validated. `index` is the step that comes next, from 0; `sha256` is of the actions alone."""
+    """A plan that was validated. `index` is the step that comes next, from 0; `sha256` is of the actions alone.
+
+    `complete` False: at its end the goal gets a further plan, that builds on what this one found.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     plan_id: str
     goal_id: str
     sha256: str
+    complete: bool = True
     steps: list[PlanStep] = Field(min_length=1)
     index: int = 0
     status: PlanStatus = PlanStatus.READY
@@ -73,6 +80,20 @@ class Intention(BaseModel):
         step = self.steps[self.index]
         again = f"_try{step.attempts + 1}" if step.attempts else ""
         return f"act_{self.plan_id.removeprefix('plan_')}_{self.index}{again}"
+
+    def done(self, index: int, result: dict[str, Any]) -> None:
+        """Note that a step is done; the oldest large results are let go when all have over MAX_KEPT characters."""
+        step = self.steps[index]
+        step.status, step.result = StepStatus.DONE, result
+        self.index = index + 1
+        if len(str(result)) <= SMALL:
+            return
+        sizes = [(len(str(item.result)), item) for item in self.steps if item.result is not None and item is not step]
+        total = len(str(result)) + sum(size for size, _ in sizes)
+        for size, item in sizes:
+            if total > MAX_KEPT and size > SMALL:
+                item.result = {"status": "SUCCESS", "note": "too large to keep"}
+                total -= size
 
 
 def step_result(observation: Observation) -> dict[str, Any]:

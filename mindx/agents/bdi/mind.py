@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from mindx.agents.agent_work import NO_ANSWER
-from mindx.agents.bdi.acting import Acting, checks, judged
+from mindx.agents.bdi.acting import Acting, checks, judged, settle, somebody_approves
 from mindx.agents.bdi.acts import ASK_USER, DECOMPOSE_GOAL
 from mindx.agents.bdi.budget import BudgetReachedError
 from mindx.agents.bdi.checking import unfit
@@ -17,7 +16,8 @@ from mindx.agents.bdi.goals import Goal, GoalStatus
 from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus, step_result
 from mindx.agents.bdi.mind_parts import MindParts
 from mindx.agents.bdi.planner import PlanningError
-from mindx.agents.bdi.prompts import shown, situation
+from mindx.agents.bdi.planning import Planning
+from mindx.agents.bdi.prompts import shown
 from mindx.agents.bdi.result import GoalFailedError
 from mindx.agents.bdi.resuming import resume
 from mindx.agents.bdi.status import BDIPhase, BDIStatus
@@ -26,7 +26,7 @@ from mindx.core.decision import AgentDecision, CompletionClaim
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import EXECUTE_TOOL
 from mindx.errors import InputError, MindxError
-from mindx.runtime.loop import NOBODY
+from mindx.runtime.loop import NO_ANSWER, NOBODY
 
 LOG = logging.getLogger("bdi_agent")
 MAX_LOGGED = 400  # characters of params and results in the log
@@ -44,6 +44,15 @@ class BDIMind:
         self._machine = parts.machine
         self._desires = parts.desires
         self._closing = Closing(parts.memory, parts.desires, parts.recovering)
+        self._planning = Planning(
+            parts.planner,
+            parts.memory,
+            parts.desires,
+            parts.beliefs,
+            parts.namespace,
+            parts.budget,
+            self._before_model,
+        )
         self._acting = Acting(
             parts.tools,
             parts.acts,
@@ -97,15 +106,7 @@ class BDIMind:
         flight, self._flight = self._flight, None
         if flight is None or flight.awaited is not Awaited.STEP or flight.plan is None:
             return
-        plan, step = flight.plan, flight.plan.steps[flight.index]
-        found = next((item for item in reversed(observations) if item.action_id == plan.action_id), None)
-        if found is not None and found.ok:
-            step.status, step.result = StepStatus.DONE, step_result(found)
-            plan.index = flight.index + 1
-        elif found is not None and found.status is not Status.CANCELLED:
-            step.status = StepStatus.PENDING
-            step.attempts += 1
-        self._memory.save_step(plan, flight.index)
+        settle(self._memory, flight.plan, flight.index, observations)
 
     def wait_for_person(self, seconds: float) -> None:
         """Leave time that a person took out of what the run costs."""
@@ -195,7 +196,7 @@ class BDIMind:
         step.message = result.message[:2000]
         given = step_result(result)
         self._believe(step, result)
-        self.notes.results[result.action_id] = given
+        self.notes.note(result.action_id, given)
         if not success:
             LOG.warning("Action '%s' FAILED. Result: %s", step.type, shown(given or result.message, MAX_LOGGED))
             found = diagnose(result, step.type, step.label)
@@ -205,8 +206,7 @@ class BDIMind:
             await self._failed(goal, plan, flight.index, found, context)
             return
         LOG.info("Action '%s' SUCCEEDED. Result: %s", step.type, shown(given, MAX_LOGGED))
-        step.status, step.result = StepStatus.DONE, given
-        plan.index = flight.index + 1
+        plan.done(flight.index, given)
         if step.type == EXECUTE_TOOL and plan.plan_id not in self._memory.head.effects:
             self._memory.head.effects.append(plan.plan_id)
         self.parts.recovering.stepped(goal)
@@ -236,7 +236,7 @@ class BDIMind:
             observation = Observation(action_id, Status.SUCCESS, result={"status": "SUCCESS", "answer": answer})
             await self._on_action_completed(True, observation, flight, context)
             return
-        self.notes.results[action_id] = {"status": "FAILURE"}
+        self.notes.note(action_id, {"status": "FAILURE"})
         found = Diagnosis(failure_type=FailureType.NO_ANSWER, reason="nobody answered the question", action=ASK_USER)
         await self._failed(flight.goal, flight.plan, flight.index, found, context)
 
@@ -305,22 +305,11 @@ class BDIMind:
         self._machine.enter(BDIPhase.PLAN)
         self._machine.move(BDIStatus.PLANNING)
         LOG.info("Generating plan for goal: %s", shown(goal.text, MAX_LOGGED))
-        tries = self._memory.tries(goal)
-        past = [plan for plan in self._memory.plans.values() if plan.goal_id == goal.goal_id]
-        beliefs = self.parts.beliefs.query(namespace=self.parts.namespace)
-        known = [item for item in beliefs if not item.key.startswith("recovery.")]
-        known = sorted(known, key=lambda item: (-item.confidence, -item.updated))[:40]
-        text = situation(goal, self._desires.above(goal), known, past[-3:], tries.trouble, tries.hint)
+        before = self._planning.continued(goal)
+        keeps = self._acting.carry_over or (before is not None and self._acting.is_active(before))
         try:
-            plan = await self.parts.planner.plan(
-                goal,
-                text,
-                context,
-                failed=tries.failed_plans,
-                may_ask=_somebody_approves(context),
-                states=context.tool_states if self._acting.carry_over else {},
-                before_attempt=self._before_model,
-            )
+            states = context.tool_states if keeps else {}
+            plan = await self._planning.make(goal, context, states, may_ask=somebody_approves(context))
         except PlanningError as error:
             self._machine.move(BDIStatus.RUNNING)
             LOG.error("Planning failed: %s", shown(error.message, MAX_LOGGED))
@@ -328,9 +317,9 @@ class BDIMind:
             return None
         self._machine.move(BDIStatus.RUNNING)
         LOG.info("Set new intention (Plan ID: %s) with %d actions", plan.plan_id, len(plan.steps))
-        goal.plan_ids.append(plan.plan_id)
         self.notes.plan_ids.append(plan.plan_id)
-        self._memory.save(goals=(goal,), plan=plan)
+        if before is not None:
+            self._acting.go_on(before, plan)
         return plan
 
     def _before_model(self) -> None:
@@ -363,7 +352,16 @@ class BDIMind:
         return AgentDecision.act(request)
 
     def _verify(self, goal: Goal, plan: Intention) -> AgentDecision | None:
-        """Return the check of the goal's criteria, None when it has none: then the end of the plan is the proof."""
+        """Return the check of the goal's criteria; None when there is nothing to check.
+
+        Without criteria the end of a complete plan is the proof; after another one the goal gets a further plan.
+        """
+        if not plan.complete:
+            LOG.info("Plan %s is done; the goal gets a further one", plan.plan_id)
+            plan.status = PlanStatus.COMPLETED
+            self.parts.recovering.achieved(goal)
+            self._memory.save(plan=plan)
+            return None
         if not goal.criteria:
             self._closing.achieved(goal, plan)
             return None
@@ -398,8 +396,3 @@ class BDIMind:
             name: ids for name, ids in self.notes.evidence.items() if all(item in context.evidence for item in ids)
         }
         return AgentDecision.complete(self.notes.answer, CompletionClaim(self.notes.answer[:500], cited))
-
-
-def _somebody_approves(context: AgentContext) -> bool:
-    policy = context.policy
-    return context.config.allow_dangerous and (policy is None or policy.allow_dangerous)

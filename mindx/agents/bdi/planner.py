@@ -10,7 +10,7 @@ from mindx.agents.bdi.goals import Goal
 from mindx.agents.bdi.intention import Intention, PlanStep
 from mindx.agents.bdi.model_desk import ModelDesk
 from mindx.agents.bdi.plan_check import PlanChecker
-from mindx.agents.bdi.plan_text import plan_source
+from mindx.agents.bdi.plan_text import plan_text
 from mindx.agents.bdi.prompts import faults_text
 from mindx.core.agent_context import AgentContext
 from mindx.core.fault import Fault
@@ -29,6 +29,8 @@ class PlanningError(MindxError):
         shown = "; ".join(f"{fault.path}: {fault.message}" for fault in self.faults[:5])
         more = f" (and {len(self.faults) - 5} more)" if len(self.faults) > 5 else ""
         message = f"no plan of the model could be taken, in {attempts} attempts; the last one: {shown}{more}"
+        if not attempts:
+            message = shown
         super().__init__("plan_unusable", message, details={"faults": [fault.to_dict() for fault in self.faults[:20]]})
 
 
@@ -67,7 +69,7 @@ class Planner:
     ) -> Intention:
         """Return a validated plan for a goal. Raises PlanningError, ProviderError, and what `before_attempt` raises.
 
-        `failed` are the digests of plans that were tried for it already, `states` what tools remember from before.
+        `failed` are the digests of plans that are not taken again, `states` what tools remember from before.
         """
         system, schema = self._told()
         messages = [ChatMessage.system(system), ChatMessage.user(situation)]
@@ -75,15 +77,20 @@ class Planner:
         for attempt in range(self._repairs + 1):
             before_attempt()
             text = await self._desk.ask(messages, schema)
-            parsed, faults = self._checker.check(plan_source(text), context, states, may_ask=may_ask)
+            told = plan_text(text)
+            parsed, faults = self._checker.check(told.source, context, states, may_ask=may_ask)
             plan = parsed.plan
             if plan is not None and not faults:
                 if plan.sha256 not in failed:
                     steps = [PlanStep(type=action.type, params=thaw(action.params)) for action in plan.actions]
                     return Intention(
-                        plan_id=self._new_id("plan"), goal_id=goal.goal_id, sha256=plan.sha256, steps=steps
+                        plan_id=self._new_id("plan"),
+                        goal_id=goal.goal_id,
+                        sha256=plan.sha256,
+                        complete=told.complete,
+                        steps=steps,
                     )
-                faults = (Fault("$", None, "this very plan failed before", "do it in another way"),)
+                faults = (Fault("$", None, "this very plan was tried before", "do it in another way"),)
             LOG.warning("Plan attempt %d is not valid: %d faults; %s", attempt + 1, len(faults), _first(faults))
             # Only the last wrong answer goes along: a long row of them would fill a context.
             messages[2:] = [ChatMessage.assistant(text[:100_000]), ChatMessage.user(faults_text(faults))]

@@ -59,4 +59,4 @@ class Reporting:
 
     def _material(self) -> str:
         plans = list(self._memory.plans.values())[-5:]
-        return shown("\n".join(row for plan in plans for row in steps_of(plan)), MAX_PAST) or "nothing yet"
+        return "\n".join(row for plan in plans for row in steps_of(plan))[-MAX_PAST:] or "nothing yet"

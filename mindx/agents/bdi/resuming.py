@@ -22,7 +22,8 @@ def resume(memory: AgentMemory, desires: Desires, *, kept: bool) -> list[tuple[G
 
     What ran in the container is gone with it, so it is done again, in the new one, as the same plan; where several
     plans had their effect there, the goal gets a new plan. What had its effect elsewhere (a meta-action) is never done
-    again: if it was begun and not finished, its effect is not known. `kept` True: the container is still there.
+    again: if it was begun and not finished, its effect is not known. `kept` True: the container is still there, and so
+    may be what a command did in it that was begun and not finished.
     """
     unknown: list[tuple[Goal, Intention, int]] = []
     open_goals = [goal for goal in desires.all if goal.open]
@@ -32,7 +33,7 @@ def resume(memory: AgentMemory, desires: Desires, *, kept: bool) -> list[tuple[G
     for goal, plan in current:
         step = plan.step
         if step is not None and step.status is StepStatus.STARTED:
-            if step.type in OWN_TYPES:
+            if step.type in OWN_TYPES and not (kept and step.type == EXECUTE_TOOL):
                 step.status = StepStatus.PENDING
             else:
                 unknown.append((goal, plan, plan.index))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,6 +82,9 @@ async def run_agent(
     async with runtime:
         try:
             result = await runtime.run_in(context)
+        except asyncio.CancelledError:
+            mind.end(BDIStatus.CANCELLED, "the run was cancelled")
+            raise
         finally:
             mind.last_box, mind.last_opened = used, used.opened
             if own:
