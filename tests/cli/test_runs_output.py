@@ -70,6 +70,13 @@ def test_what_the_policy_cut_is_said(folder):
     assert "limits.output" in output("last", "1").stderr
 
 
+def test_a_run_that_may_keep_no_more_is_said(folder):
+    steps = [{"stdout_bytes": 8, "spool_left_out_bytes": 4}]
+    folder.write("result.json", json.dumps({"steps": steps}).encode())
+    Spool(folder.path).keep(1, "stdout", b"one\n")
+    assert "limits.run_output" in output("last", "1").stderr
+
+
 def test_json_is_the_same_lines(folder):
     Spool(folder.path).keep(1, "stdout", b'a"b\n\x1b[2J\n')
     done = json.loads(printed("last", "1", "--json"))
