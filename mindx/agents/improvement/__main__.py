@@ -10,4 +10,8 @@ if __name__ == "__main__":
         from mindx.agents.improvement.self_test import main
     else:
         from mindx.agents.improvement.command import main
-    sys.exit(main())
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)

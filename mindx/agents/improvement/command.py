@@ -21,10 +21,11 @@ from mindx.agents.improvement.models import (
     ImplementationStatus,
     ImprovementRequest,
     ImprovementResult,
+    ImprovementStatus,
 )
 from mindx.core.folders import mind_dir
 from mindx.core.strict_json import read_json
-from mindx.errors import InputError, MindxError
+from mindx.errors import InputError, MindxError, StateError
 from mindx.providers.base import BaseProvider
 from mindx.runtime.run_ids import new_id
 from mindx.runtime.tasks.atomic import read_file, replace_file
@@ -32,6 +33,7 @@ from mindx.tools.container_entry import ToolSpec, faults
 
 MAX_CONTEXT_BYTES = 4 * 1024 * 1024
 BAD_INPUT = 2
+LOGGER = "improvement_agent"
 
 
 class UsageError(Exception):
@@ -45,24 +47,24 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do the work and return the exit code: 0 iff SUCCESS, 2 for arguments that cannot be used, else 1."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options, wrong = None, ""
+    try:
+        options = parser().parse_args(given)
+    except UsageError as error:
+        wrong = str(error)
     # Whatever a library prints goes to standard error: the last line of standard output is the answer and nothing else.
     sys.stdout.flush()
     answer = os.dup(1)
     os.dup2(2, 1)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(name)s - %(levelname)s - %(message)s")
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    result_file: Path | None = None
-    try:
-        options = parser().parse_args(given)
-        result_file = options.result_file
-        result = run(options)
-    except UsageError as error:
-        result = _refused(str(error))
-    line = result.line()
-    if result_file is not None:
-        replace_file(result_file, line.encode())
+    # What others log may name addresses; of ours there is what a person wants to follow.
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s - %(levelname)s - %(message)s")
+    logging.getLogger(LOGGER).setLevel(logging.INFO)
+    result = _refused(wrong) if options is None else run(options)
+    if options is not None and options.result_file is not None:
+        result = _kept(result, options.result_file)
     with os.fdopen(answer, "w", encoding="utf-8") as stream:
-        stream.write(line + "\n")
+        stream.write(result.line() + "\n")
     return BAD_INPUT if result.data.final_status is ImplementationStatus.FAILED_INPUT else result.exit_code
 
 
@@ -172,6 +174,18 @@ def _rolled_back(options: argparse.Namespace) -> ImprovementResult:
     if not 1 <= options.rollback <= MAX_CYCLES:
         raise InputError("rollback_count", f"--rollback takes 1 to {MAX_CYCLES}")
     return roll_back_self(options.work_dir or mind_dir() / "improvement", options.rollback)
+
+
+def _kept(result: ImprovementResult, path: Path) -> ImprovementResult:
+    """Write the answer to its file and return it; where that cannot be, return the failure that it then is."""
+    try:
+        replace_file(path, result.line().encode())
+    except StateError as error:
+        data = result.data.model_copy(
+            update={"final_status": ImplementationStatus.FAILED_SETUP, "message": error.message, "cycle_results": ()}
+        )
+        return ImprovementResult(status=ImprovementStatus.FAILURE, message=error.message, data=data)
+    return result
 
 
 def _refused(message: str) -> ImprovementResult:

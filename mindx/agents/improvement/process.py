@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import secrets
+import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,6 +19,8 @@ MAX_STDOUT_BYTES = 8 * 1024 * 1024  # above, it is stopped
 MAX_STDERR_BYTES = 64 * 1024 * 1024  # above, it is stopped; of what comes the last LOG_BYTES are kept
 LOG_BYTES = 256 * 1024
 _CHUNK = 64 * 1024
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
 _END_S = 5.0  # for the last output of a process tree that was killed
 
 
@@ -54,6 +58,7 @@ async def run_process(argv: Sequence[str], *, timeout_s: float, environ: Mapping
                 stderr=stderr_end,
                 env={**environ, MARK: mark},
                 start_new_session=True,
+                preexec_fn=_end_with_caller,
             )
         except OSError as error:
             ended.stopped = f"it could not be started: {error.strerror}"
@@ -75,6 +80,12 @@ async def run_process(argv: Sequence[str], *, timeout_s: float, environ: Mapping
                 ended.exit_code = await end
                 await _finish(readers, ended)
     return ended
+
+
+def _end_with_caller() -> None:
+    """Have the system kill this new process when its caller is killed, who could then not do it; Linux only."""
+    if hasattr(_LIBC, "prctl"):
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @asynccontextmanager
