@@ -22,6 +22,7 @@ from mindx.policy.model import Limits
 from mindx.policy.rules import STRICTNESS
 from mindx.policy.words import shown
 from mindx.runtime.vetting import tools_for
+from mindx.settings import effective_policy
 from mindx.tools.vet import vet
 from mindx.trace.event import Event
 from mindx.trace.read import read
@@ -49,11 +50,12 @@ def suggest_rules(policy: str | None, as_json: bool, runs: tuple[str, ...]) -> N
     """Print the smallest rules that would have allowed what RUNs did or tried, each with its evidence.
 
     A shell or an interpreter is suggested only with the very arguments that it was given. Read the rules before you
-    add them to a policy: a plan that nobody vetted asked for them.
+    add them to a policy: a plan that nobody vetted asked for them. What the policy in force already allows needs no
+    rule; that is --policy, else MINDX_POLICY, else what your own settings name.
     """
     from mindx.policy.suggest import as_yaml, suggest
 
-    loaded = load_policy(policy)
+    loaded = effective_policy(policy)
     limits = loaded.policy.limits
     past = [(folder.run_id, *action) for folder in _folders(runs) for action in commands_of(folder)]
     commands = [(run, fitted(command, limits)) for run, command, _, gap in past if not gap]

@@ -96,7 +96,7 @@ def test_it_works_on_a_copy_in_a_container(engine_mindx, script):
     assert [(change["path"], change["kind"]) for change in done.json["changes"]] == [("app.py", "modified")]
     assert (mindx.folder / "w" / "app.py").read_text() == "x = 1\n"
     assert "+x = 2" in mindx("changes", "show", "last", "--patch").out
-    assert mindx("changes", "apply", "last").code == 0
+    assert mindx("changes", "apply", "last", "--yes").code == 0
     assert (mindx.folder / "w" / "app.py").read_text() == "x = 2\n"
 
 

@@ -87,7 +87,7 @@ def test_documents_of_a_run(engine_mindx):
     fits(mindx("trace", "verify", "last", "--json").json, "trace-verify")
     shown = fits(mindx("changes", "show", "last", "--json").json, "changes")
     assert [change["path"] for change in shown["changes"]] == ["new.txt"]
-    fits(mindx("changes", "apply", "last", "--json").json, "applied")
+    fits(mindx("changes", "apply", "last", "--yes", "--json").json, "applied")
     fits(mindx("exec", "--json", "--", "echo", "x").json, "exec")
     fits(mindx("gc", "--dry-run", "--json").json, "gc")
     fits(mindx("doctor", "--json").json, "doctor")

@@ -247,6 +247,14 @@ def test_a_plan_that_was_refused_is_replayed_and_suggested_for_too(tmp_path: Pat
     assert found["rules"][0]["evidence"] == [f"{folder.run_id}: make all"]
 
 
+def test_rules_are_suggested_beside_the_policy_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = [{"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": "run", "argv": ["make", "all"]}}]
+    recorded([], {"outcome": "denied", "steps": [{"index": 0, "status": "DENIED"}]}, plan)
+    monkeypatch.setenv("MINDX_POLICY", policy_file(tmp_path, "commands: [{allow: make}]"))
+    assert "allow: " not in run("suggest", "last").stdout
+    assert '- allow: "make all"' in run("suggest", "--policy", "default", "last").stdout
+
+
 def test_commands_of_a_run_keep_what_decided(tmp_path: Path) -> None:
     folder = recorded(
         [

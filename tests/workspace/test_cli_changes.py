@@ -119,6 +119,15 @@ def test_the_patch_for_tools_is_exact(worked: Worked, state: Path, folder: Path,
     assert (tmp_path / "clone" / "text").read_text() == text(n3="plan three", n6="plan six", n30="plan thirty")
 
 
+@pytest.mark.parametrize("options", [[], ["--json"], ["--accept", "Makefile"], ["--merge"], ["text"]])
+def test_apply_without_a_terminal_wants_a_yes(worked: Worked, state: Path, folder: Path, options: list[str]) -> None:
+    before = listing(folder)
+    done = mindx(state, "changes", "apply", "last", *options)
+    assert done.returncode == 2
+    assert "give --yes" in done.stderr
+    assert listing(folder) == before
+
+
 def test_apply_without_a_terminal_leaves_out_what_runs_on_the_machine(
     worked: Worked, state: Path, folder: Path
 ) -> None:
