@@ -116,7 +116,8 @@ class Spool:
             ) from error
         finally:
             if live is not None:
-                self._live.pop(name, None)
+                if self._live.get(name) is live:
+                    del self._live[name]
                 os.close(live.handle)
         return Kept(f"{FOLDER}/{step}.{name}", left_out)
 
