@@ -225,6 +225,7 @@ class MindSystem(MissionSystem):
         self.coordinator = await held.enter_async_context(coordinator)
         for agent_id, layer in ((MASTERMIND_ID, Layer.MASTERMIND), (AGINT_ID, Layer.AGINT)):
             self.coordinator.register_agent(agent_id, agent_id, layer=layer)
+        self.coordinator.start()  # the watch over the machine; it ends with the coordinator
         held.push_async_callback(self._box.close)
         mastermind = MastermindAgent(
             store,

@@ -20,6 +20,10 @@ def system_state(desk: CampaignDesk) -> dict[str, Any]:
             for one in coordinator.agents.list()
         ],
         "interactions": coordinator.interactions.counts(),
+        "backlog": coordinator.backlog.counts(),
+        "resources": None if coordinator.resources.latest is None else coordinator.resources.latest.to_dict(),
+        "alerts": [one.to_dict() for one in coordinator.resources.alerts],
+        "models": [one.to_dict() for one in coordinator.performance.list()],
         "campaigns": [_campaign(one) for one in desk.history()[:MAX_CAMPAIGNS]],
         "beliefs": [
             {"key": one.key, "value": one.value, "confidence": one.confidence}
