@@ -15,6 +15,7 @@ from mindx.core.agent_session import SessionEnvironment, SessionPolicy
 from mindx.core.output import plain_text, plain_value
 from mindx.errors import InputError
 from mindx.sandbox.base import Sandbox
+from mindx.tools.tool_sandbox import ToolSandbox
 
 MAX_MESSAGE = 2000  # characters of a progress message
 MAX_DATA_CHARS = 16 * 1024  # of a piece's data, as JSON
@@ -82,12 +83,13 @@ class ToolContext:
     async def sandbox(self) -> Sandbox:
         """Return the session's sandbox behind the operator's policy; the first call starts the container.
 
+        It runs programs and works on files, each judged; copying in and out is not for tools (ToolSandbox).
+
         Raises InputError (sandbox_missing) where there is none, SandboxError when it cannot start.
         """
         if self.open_sandbox is None:
             raise InputError("sandbox_missing", "there is no sandbox here; run it in a session of an AgentRuntime")
-        sandbox: Sandbox = await self.open_sandbox()
-        return sandbox
+        return ToolSandbox(await self.open_sandbox())
 
     async def progress(self, message: str = "", *, progress: float | None = None, data: Any = None) -> None:
         """Tell how far the call is: an ACTION_PROGRESS event. `progress` is a share between 0 and 1."""

@@ -14,6 +14,7 @@ import pytest
 from mindx.core.action import ActionRequest, ActionRisk, ActionType
 from mindx.core.agent_error import ErrorCode
 from mindx.core.agent_event import AgentEventType
+from mindx.core.command import WriteFile
 from mindx.core.observation import Observation, Status
 from mindx.errors import DeniedError, InputError, SandboxLostError
 from mindx.runtime.agent_runtime import AgentRuntime
@@ -510,6 +511,37 @@ def test_simple_coder_is_a_tool_for_models_too() -> None:
 def test_simple_coders_risk_is_that_of_its_commands(arguments: dict[str, Any], risk: ActionRisk) -> None:
     request = ActionRequest("a", "simple_coder", arguments)
     assert ToolExecutor([SimpleCoder()]).assess(request, run_context()).risk is risk
+
+
+def test_a_tools_sandbox_does_nothing_that_no_policy_judges() -> None:
+    """A model's arguments must not reach copy in and copy out, nor end the session."""
+
+    class Reaching(BaseTool):
+        definition = ToolDefinition(name="reach", description="Reach.")
+
+        async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+            sandbox = await context.sandbox()
+            refused = []
+            for work in (
+                lambda: sandbox.put([]),
+                lambda: sandbox.fetch("/workspace/x", 10),
+                lambda: sandbox.manifest(),
+            ):
+                try:
+                    await work()  # type: ignore[misc]
+                except InputError as error:
+                    refused.append(error.code)
+            async with sandbox:
+                await sandbox.write_file(WriteFile("/workspace/x", b"1"))
+            return refused
+
+    async def main() -> None:
+        async with FakeSandbox() as sandbox:
+            observation = await call(Reaching(), "reach", {}, run_context(open_sandbox=opener(sandbox)))
+            assert observation.value == ["not_for_tools"] * 3
+            assert sandbox.tree.read("/workspace/x", 10) == b"1"
+
+    asyncio.run(main())
 
 
 def test_without_a_sandbox_a_tool_that_needs_one_says_so() -> None:
