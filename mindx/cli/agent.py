@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from mindx.cli.agent_bdi import (
     state_of,
 )
 from mindx.cli.agent_parts import (
+    STEP_TIMEOUT_S,
     AgentPrinter,
     at_terminal,
     exit_code_of,
@@ -51,6 +51,7 @@ from mindx.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from mindx.agents.bdi import BDIAgent
 
+PLANNING_TIMEOUT_S = 1800.0  # a plan may be asked for four times, and each may take minutes
 EPILOG = """\b
 Examples:
   mindx agent "make the tests pass" --workspace . --accept "pytest -q"
@@ -115,7 +116,7 @@ def command(
     else:
         check_open(agent)
     agent.renew_budget()
-    work = _work(agent, agent.registry, loaded, workspace, max_steps + 1, timed=agent.timed, listens=False)
+    work = _work(agent, agent.registry, loaded, workspace, max_steps + 1, agent)
     agent.keep_in(work.folder.path / STATE_FILE)
     with log_trail():
         return _worked(work, agent.goal.text if agent.goal else goal, as_json, agent)
@@ -127,20 +128,20 @@ def _work(
     policy: LoadedPolicy,
     workspace: Path | None,
     max_steps: int,
-    *,
-    timed: Callable[[HumanApprovalHandler], HumanApprovalHandler] = lambda handler: handler,
-    listens: bool = True,
+    agent: BDIAgent | None = None,
 ) -> AgentWork:
     asks = at_terminal()
+    ask: HumanApprovalHandler = ask_at_terminal if agent is None else agent.timed(ask_at_terminal)
+    step_s = STEP_TIMEOUT_S if agent is None else PLANNING_TIMEOUT_S
     return AgentWork(
         reasoner,
         tools,
         policy,
         run_store(),
         workspace=workspace,
-        config=limits_of(policy, max_steps, asks=asks),
-        approval_handler=timed(ask_at_terminal) if asks else None,
-        on_event=AgentPrinter() if listens else None,
+        config=limits_of(policy, max_steps, asks=asks, step_s=step_s),
+        approval_handler=ask if asks else None,
+        on_event=AgentPrinter() if agent is None else None,  # the other has its own trail
         on_question=answer_at_terminal if asks else None,
     )
 

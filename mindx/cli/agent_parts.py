@@ -82,13 +82,16 @@ def reasoner_of(provider: BaseProvider, tools: ToolRegistry, model: str) -> Reas
     )
 
 
-def limits_of(policy: LoadedPolicy, max_steps: int, *, asks: bool) -> RunConfig:
-    """Return the limits of a run: those of the policy, and leave for what a person says yes to if one `asks`."""
+def limits_of(policy: LoadedPolicy, max_steps: int, *, asks: bool, step_s: float = STEP_TIMEOUT_S) -> RunConfig:
+    """Return the limits of a run: those of the policy, and leave for what a person says yes to if one `asks`.
+
+    `step_s` is for all that goes on around the Actions of a step: thinking, or making a plan.
+    """
     total_s = float(policy.policy.limits.session_timeout_s)
     action_s = min(ACTION_TIMEOUT_S, total_s)
     return RunConfig(
         max_steps,
-        min(STEP_TIMEOUT_S, total_s),
+        min(step_s, total_s),
         total_s,
         action_timeout_s=action_s,
         batch_timeout_s=total_s,

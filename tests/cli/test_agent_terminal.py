@@ -67,3 +67,27 @@ def test_a_goal_at_a_terminal(mindx):
     terminal.type("\x04")
     terminal.expect(b"No colour then.")
     assert terminal.close() == 0
+
+
+@pytest.mark.timeout(110)
+def test_an_agent_with_goals_asks_in_place(engine_mindx):
+    """A question of its plan, and the yes to what the policy asks about; the time it takes counts for no budget."""
+    (engine_mindx.folder / "asks.yaml").write_text(POLICY)
+    coder = {"tool_id": "simple_coder", "command": "run", "cmdline": "echo blue"}
+    plan = [
+        {"type": "ASK_USER", "params": {"question": "Which \x1b[2Jcolour?"}},
+        {"type": "UPDATE_BELIEF", "params": {"key": "colour", "value": {"$ref": "steps.1.result.answer"}}},
+        {"type": "EXECUTE_TOOL", "params": coder},
+    ]
+    turns = write(engine_mindx, json.dumps({"plan": plan, "complete": True}), "Blue it is.")
+    terminal = Terminal(engine_mindx, "agent", "paint it", "--policy", "asks.yaml", "--script", turns)
+    terminal.expect(b"Which \\x1b[2Jcolour?")
+    terminal.expect(b"answer:")
+    terminal.type("blue\r")
+    terminal.expect(b"wants to use simple_coder")
+    terminal.expect(b"Do it?")
+    terminal.type("y\r")
+    terminal.expect(b"GOAL_ACHIEVED")
+    terminal.expect(b"Blue it is.")
+    assert terminal.close() == 0
+    assert engine_mindx("beliefs", "show", "colour", "--json").json["belief"]["value"] == "blue"
