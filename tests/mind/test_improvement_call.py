@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import stat
 import subprocess
 import time
@@ -18,6 +19,7 @@ import pytest
 
 from mindx.agents.improvement import ImplementationStatus, ImprovementResult, call_improvement
 from mindx.agents.improvement.call import COMMAND
+from mindx.agents.improvement.command import parser, request_of
 from mindx.agents.improvement.process_tree import marked
 from mindx.errors import InputError
 from tests.mind.improvement_support import CODE, SPEC, program, tool_request, turns, write_script
@@ -273,6 +275,30 @@ def test_an_answer_that_cannot_be_kept_is_a_failure(tmp_path: Path):
     done, document = asyncio.run(_by_hand(["self", "--rollback", f"--result-file={tmp_path / 'file' / 'x'}"]))
     assert (done, document["status"]) == (1, "FAILURE")
     assert "cannot be written" in document["data"]["message"]
+
+
+def test_arguments_make_the_request_that_they_say():
+    """By hand, all of it: what follows an option with several words belongs to it."""
+    line = [
+        "a.py",
+        "--context=fix it",
+        "--cycles=3",
+        "--test-command=python3 -m pytest -q 'my tests'",
+        "--logs",
+        "x.log",
+    ]
+    asked = request_of(parser().parse_args([*line, "--critique-threshold=0.9", "--self-test-timeout=5"]))
+    assert (asked.target_file, asked.context, asked.cycles) == ("a.py", "fix it", 3)
+    assert asked.test_command == ("python3", "-m", "pytest", "-q", "my tests")
+    assert (asked.logs, asked.critique_threshold, asked.self_test_timeout_s) == ((Path("x.log"),), 0.9, 5.0)
+
+
+def test_every_argument_is_told_in_the_docs():
+    """docs/society.md names them all, but those that are for ourselves."""
+    told = (Path(__file__).parents[2] / "docs" / "society.md").read_text()
+    options = set(re.findall(r"--[a-z-]+", parser().format_help())) - {"--help"}
+    internal = {"--output-json", "--llm-provider"}
+    assert options - internal == {option for option in options if f"`{option}" in told}
 
 
 def test_a_plain_specification_and_bad_arguments_on_the_command_line(tmp_path: Path):

@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--result-file", type=Path, help="where the answer goes as well")
     made.add_argument("--workspace", type=Path, help="the folder that is copied in; without it an empty one")
     made.add_argument("--work-dir", type=Path, help="where the Changes of the candidate are kept")
-    made.add_argument("--test-command", nargs="+", default=[], help="the tests (default: python3 -m unittest)")
+    made.add_argument("--test-command", type=shlex.split, default=[], help='the tests, as "python3 -m unittest"')
     made.add_argument("--policy", default="", help="a preset or the path of a policy file")
     made.add_argument("--script", type=Path, help="take the model's turns from a JSON Lines file")
     return made
