@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mindx.agents.agent_process import AgentProcess
+    from mindx.agents.agint.agint import AGInt
+    from mindx.agents.agint.life import AGIntStatus
+    from mindx.agents.agint.mission import Mission, MissionBudget
     from mindx.agents.bdi import (
         BDIAgent,
         BDIResult,
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from mindx.agents.improvement.apply import apply_improvement, rollback_improvement
     from mindx.agents.improvement.call import call_improvement
     from mindx.agents.improvement.models import ImprovementRequest, ImprovementResult
+    from mindx.agents.mastermind.campaign import CampaignBudget, CampaignStatus, StrategicCampaign
+    from mindx.agents.mastermind.mastermind import MastermindAgent
     from mindx.agents.official_tools import LiveTools, OfficialToolsRegistry
     from mindx.agents.orchestrator import AgentOrchestrator
     from mindx.agents.pipeline import (
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     )
     from mindx.agents.planner import OrchestrationMode, OrchestrationPlan, OrchestrationPlanner
     from mindx.agents.sub_agent import SubAgentExecutor
+    from mindx.agents.system import MindSystem, MissionSystem
     from mindx.agents.task_record import AgentTaskEvent, AgentTaskEventType, AgentTaskState, AgentTaskView
     from mindx.agents.worker import AgentWorkerSpec
     from mindx.agents.worker_program import serve_agent
@@ -199,6 +205,12 @@ if TYPE_CHECKING:
 # Where each public name lives. It is imported when it is first used (PEP 562): importing mindx costs next to nothing.
 _NAMES = {
     "mindx.agents.agent_process": "AgentProcess",
+    "mindx.agents.agint.agint": "AGInt",
+    "mindx.agents.agint.life": "AGIntStatus",
+    "mindx.agents.agint.mission": "Mission MissionBudget",
+    "mindx.agents.mastermind.campaign": "CampaignBudget CampaignStatus StrategicCampaign",
+    "mindx.agents.mastermind.mastermind": "MastermindAgent",
+    "mindx.agents.system": "MindSystem MissionSystem",
     "mindx.agents.bdi": (
         "BDIAgent BDIResult BDIStatus Budget CommandCriterion FileCriterion Goal "
         "GoalFailedError GoalStatus StatementCriterion"
@@ -330,46 +342,45 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 
 # fmt: off
 __all__ = [
-    "AcceptanceCriterion", "Act", "ActionAssessor", "ActionBatch", "ActionDispatcher", "ActionExecutor",
-    "ActionRequest", "ActionRisk", "ActionScheduler", "ActionTraits", "ActionType", "ActionValidation",
-    "AgentContext", "AgentDecision", "AgentError", "AgentEvent", "AgentEventType", "AgentOrchestrator",
-    "AgentPipeline", "AgentProcess", "AgentResult", "AgentRunStatus", "AgentRuntime", "AgentSession",
-    "AgentState", "AgentStateMachine", "AgentTaskEvent", "AgentTaskEventType", "AgentTaskState", "AgentTaskView",
-    "AgentWorkerSpec", "Approval", "ApprovalRequest", "ApprovalResult", "ApprovalScope", "Approver",
-    "ArtifactRef", "BDIAgent", "BDIResult", "BDIStatus", "BacklogItem", "BacklogStatus", "BaseProvider",
-    "BaseTool", "Belief", "BeliefChange", "BeliefEvent", "BeliefSource", "BeliefSystem",
-    "BoundTool", "BoundaryReason", "BoundaryScope", "Budget", "CacheAwarePacker", "CalculatorTool", "Change",
+    "AGInt", "AGIntStatus", "AcceptanceCriterion", "Act", "ActionAssessor", "ActionBatch", "ActionDispatcher",
+    "ActionExecutor", "ActionRequest", "ActionRisk", "ActionScheduler", "ActionTraits", "ActionType",
+    "ActionValidation", "AgentContext", "AgentDecision", "AgentError", "AgentEvent", "AgentEventType",
+    "AgentOrchestrator", "AgentPipeline", "AgentProcess", "AgentResult", "AgentRunStatus", "AgentRuntime",
+    "AgentSession", "AgentState", "AgentStateMachine", "AgentTaskEvent", "AgentTaskEventType", "AgentTaskState",
+    "AgentTaskView", "AgentWorkerSpec", "Approval", "ApprovalRequest", "ApprovalResult", "ApprovalScope", "Approver",
+    "ArtifactRef", "BDIAgent", "BDIResult", "BDIStatus", "BacklogItem", "BacklogStatus", "BaseProvider", "BaseTool",
+    "Belief", "BeliefChange", "BeliefEvent", "BeliefSource", "BeliefSystem", "BoundTool", "BoundaryReason",
+    "BoundaryScope", "Budget", "CacheAwarePacker", "CalculatorTool", "CampaignBudget", "CampaignStatus", "Change",
     "ChatMessage", "CleanupFailure", "CloseReport", "CommandCriterion", "CommandTool", "CompletionClaim",
     "CompletionGate", "CompletionValidationResult", "Constitution", "ConstitutionError", "ContainerTool",
-    "ContextBundle", "ContextConfig", "ContextManager", "ContextOverflowError", "ContextPackResult",
-    "ContextPressure", "ContextQueryTool", "ContextRecord", "ContextStore", "ContextView",
-    "ContinuationCheckpoint", "ConversationStore", "CoordinatorAgent", "CoordinatorConfig", "DecisionKind",
-    "DefaultCompletionGate", "DefaultPolicyEngine", "DeniedError", "EngineError", "ErrorCode", "ErrorPhase",
-    "Evidence", "EvidenceKind", "Exec", "ExecCommandTool", "ExecResult", "ExecutionBoundary", "ExecutionMode",
-    "ExitCause", "FileCriterion", "FileEditTool", "FileError", "FileReadTool", "FileSearchTool", "FixedPlan",
-    "FunctionExecutor", "FunctionTool", "Goal", "GoalFailedError", "GoalStatus", "Heartbeat", "ImageError",
-    "ImageUnderstandingTool", "ImprovementRequest", "ImprovementResult", "InputError", "Interaction",
-    "InteractionStatus", "InteractionType", "Layer", "LiveTools", "LoadedPolicy", "LocalConversationStore",
-    "LocalTaskLedgerStore", "LocalTaskMemoryStore", "LongTermMemory", "LongTermMemoryTool", "LoopParts",
-    "MCPConnectionError", "MCPServerConfig", "MCPTool", "MCPToolCallError", "MCPToolSet", "MemoryReadTool",
-    "MemoryTool", "MindxError", "ModelActionExecutor", "ModelCapabilityRequest", "ModelRequest", "Observation",
+    "ContextBundle", "ContextConfig", "ContextManager", "ContextOverflowError", "ContextPackResult", "ContextPressure",
+    "ContextQueryTool", "ContextRecord", "ContextStore", "ContextView", "ContinuationCheckpoint", "ConversationStore",
+    "CoordinatorAgent", "CoordinatorConfig", "DecisionKind", "DefaultCompletionGate", "DefaultPolicyEngine",
+    "DeniedError", "EngineError", "ErrorCode", "ErrorPhase", "Evidence", "EvidenceKind", "Exec", "ExecCommandTool",
+    "ExecResult", "ExecutionBoundary", "ExecutionMode", "ExitCause", "FileCriterion", "FileEditTool", "FileError",
+    "FileReadTool", "FileSearchTool", "FixedPlan", "FunctionExecutor", "FunctionTool", "Goal", "GoalFailedError",
+    "GoalStatus", "Heartbeat", "ImageError", "ImageUnderstandingTool", "ImprovementRequest", "ImprovementResult",
+    "InputError", "Interaction", "InteractionStatus", "InteractionType", "Layer", "LiveTools", "LoadedPolicy",
+    "LocalConversationStore", "LocalTaskLedgerStore", "LocalTaskMemoryStore", "LongTermMemory", "LongTermMemoryTool",
+    "LoopParts", "MCPConnectionError", "MCPServerConfig", "MCPTool", "MCPToolCallError", "MCPToolSet",
+    "MastermindAgent", "MemoryReadTool", "MemoryTool", "MindSystem", "MindxError", "Mission", "MissionBudget",
+    "MissionSystem", "ModelActionExecutor", "ModelCapabilityRequest", "ModelRequest", "Observation",
     "ObservationBatch", "OfficialToolsRegistry", "OnFailure", "OpenAIProvider", "OpenAIProviderParam",
     "OrchestrationMode", "OrchestrationPlan", "OrchestrationPlanner", "Outcome", "PipelineResult", "PipelineStep",
     "PipelineStepResult", "PipelineStepStatus", "PlanResult", "PlanRun", "PolicyEngine", "Provenance",
     "ProviderCapabilities", "ProviderError", "ProviderReasoner", "ProviderResponse", "ProviderRouter",
     "ProviderStreamChunk", "ProviderToolCallDelta", "ReActLoop", "Reasoner", "Receipt", "RecordingProvider",
     "ReplayProvider", "Role", "Ruling", "RunConfig", "RunOutcome", "RunResult", "RunStore", "RunTimeoutError",
-    "SandboxError", "SandboxLostError", "ScriptedProvider", "ScriptedReasoner", "ScriptedTurn",
-    "SelfImprovementAgent", "Session", "SessionCommand", "SessionCommandType", "SessionEnvironment",
-    "SessionEvent", "SessionEventType", "SessionPolicy", "SessionState", "SimpleCoder", "Skill", "SkillTool",
-    "StateError", "StateMachineError", "StatementCriterion", "Status", "StepRecord", "StepTimeoutError",
-    "StreamingTool", "SubAgentExecutor", "SyncSession", "TaskConstraint", "TaskCoordinator", "TaskLedger",
-    "TaskState", "TaskStatus", "TaskVerification", "TimeNowTool", "ToolCall", "ToolContext", "ToolDefinition",
-    "ToolEntry", "ToolError", "ToolExecutor", "ToolNotFoundError", "ToolProgress", "ToolRegistry", "ToolResult",
-    "ToolSpec", "ToolValidationError", "TraceRecorder", "UserInputOption", "UserInputRequest",
-    "ValidationDecision", "WorkspaceError", "WorkspacePathError", "WorkspacePathResolver", "apply_improvement",
-    "call_improvement", "load_mcp_servers", "load_policy", "load_skills", "rollback_improvement", "serve_agent",
-    "tool",
+    "SandboxError", "SandboxLostError", "ScriptedProvider", "ScriptedReasoner", "ScriptedTurn", "SelfImprovementAgent",
+    "Session", "SessionCommand", "SessionCommandType", "SessionEnvironment", "SessionEvent", "SessionEventType",
+    "SessionPolicy", "SessionState", "SimpleCoder", "Skill", "SkillTool", "StateError", "StateMachineError",
+    "StatementCriterion", "Status", "StepRecord", "StepTimeoutError", "StrategicCampaign", "StreamingTool",
+    "SubAgentExecutor", "SyncSession", "TaskConstraint", "TaskCoordinator", "TaskLedger", "TaskState", "TaskStatus",
+    "TaskVerification", "TimeNowTool", "ToolCall", "ToolContext", "ToolDefinition", "ToolEntry", "ToolError",
+    "ToolExecutor", "ToolNotFoundError", "ToolProgress", "ToolRegistry", "ToolResult", "ToolSpec",
+    "ToolValidationError", "TraceRecorder", "UserInputOption", "UserInputRequest", "ValidationDecision",
+    "WorkspaceError", "WorkspacePathError", "WorkspacePathResolver", "apply_improvement", "call_improvement",
+    "load_mcp_servers", "load_policy", "load_skills", "rollback_improvement", "serve_agent", "tool",
 ]
 # fmt: on
 

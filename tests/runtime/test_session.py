@@ -209,6 +209,8 @@ def test_paths_are_of_the_workspace(path, expected):
 def test_the_public_names_are_these():
     assert mindx.__all__ == sorted(mindx.__all__)
     assert set(mindx.__all__) == {
+        "AGInt", "AGIntStatus", "CampaignBudget", "CampaignStatus", "MastermindAgent", "MindSystem", "Mission",
+        "MissionBudget", "MissionSystem", "StrategicCampaign",
         "BacklogItem", "BacklogStatus", "ConstitutionError", "CoordinatorAgent", "CoordinatorConfig", "Interaction",
         "InteractionStatus", "InteractionType", "Ruling", "TaskVerification",
         "Act", "Constitution", "ContainerTool", "ImprovementRequest", "ImprovementResult", "Layer", "LiveTools",

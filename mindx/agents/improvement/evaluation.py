@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mindx.agents.improvement.models import SELF, Evaluation, ImprovementRequest
 from mindx.core.output import plain_text
 from mindx.core.receipt import ExecResult, ExitCause
+from mindx.errors import FileError
 from mindx.runtime.session import Session
 from mindx.tools.base import ToolError
 from mindx.tools.container_entry import ToolSpec
@@ -64,7 +65,7 @@ async def _syntax(session: Session, path: str) -> Gate:
 async def _tests(session: Session, request: ImprovementRequest) -> Gate:
     """Run the tests; of unittest, that it ran some is looked for too: none at all is no success."""
     command, counts = _command(request)
-    if not command:
+    if not command or (request.tool_spec is not None and not await _is_there(session, TOOL_TEST_FILE)):
         return Gate(None)
     seconds = _bounded(session, request.self_test_timeout_s)
     ran = await session.run(command, env=_NO_CACHE, timeout_s=seconds)
@@ -73,6 +74,14 @@ async def _tests(session: Session, request: ImprovementRequest) -> Gate:
     if counts and not _RAN.search(ran.stderr_text):
         return Gate(None, "no test was found")
     return Gate(True)
+
+
+async def _is_there(session: Session, path: str) -> bool:
+    try:
+        await session.stat(path)
+    except FileError:
+        return False
+    return True
 
 
 def _command(request: ImprovementRequest) -> tuple[Sequence[str], bool]:
