@@ -15,7 +15,7 @@ TEST_ARGS ?=
 # The tests by what they are about; a test file that no other suite names is the wall's.
 SUITES := mindagent mindcode mindwatch mind wall
 SUITE_mindagent := tests/agents tests/context tests/providers tests/tools tests/tasks
-SUITE_mindcode := $(addprefix tests/cli/test_,agent.py agent_terminal.py approve.py shell.py task.py)
+SUITE_mindcode := $(wildcard tests/cli/test_agent*.py) $(addprefix tests/cli/test_,approve.py shell.py task.py)
 SUITE_mindwatch := $(addprefix tests/cli/test_,live.py status_line.py trace.py watch.py) tests/trace
 SUITE_mind := tests/mind
 FOLDERS := $(filter-out tests/cli tests/data tests/policy_cases,$(patsubst %/,%,$(wildcard tests/*/)))
