@@ -42,6 +42,21 @@ def test_a_directive_is_split_into_phases_and_each_is_one_task_of_one_agent(tmp_
     assert missions.agint.exit_code == 0
 
 
+def test_each_phase_begins_with_clean_hands(tmp_path):
+    """SimpleCoder's current directory lives within one plan; the files of the workspace live on."""
+
+    def coder(**params):
+        return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", **params}}
+
+    one = [coder(command="mkdir", path="deep"), coder(command="cd", path="deep"), *write("in.txt")]
+    model = Model(divide=[phases("one", "two", two=[{"file": "deep/in.txt"}, {"file": "out.txt"}])])
+    model.turns["plan"] = [one, write("out.txt")]
+    mission, missions = run(tmp_path, model)
+    assert mission.status is AGIntStatus.COMPLETED
+    written = [command.path for command in missions.sandbox.commands if hasattr(command, "data")]
+    assert written == ["/workspace/deep/in.txt", "/workspace/out.txt"]
+
+
 def test_its_state_is_operational_last_result_and_awareness(tmp_path):
     """What the seeds call the state of this layer: the last major result, and how things stand, in one sentence."""
     mission, missions = run(tmp_path, Model(divide=[phases("one")], plan=[write("a")]))
