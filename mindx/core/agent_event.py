@@ -26,6 +26,7 @@ class AgentEventType(str, Enum):
     OBSERVATION_CREATED = "observation_created"
     USER_INPUT_REQUESTED = "user_input_requested"
     USER_INPUT_RECEIVED = "user_input_received"
+    MIND_CHANGED = "mind_changed"  # an agent with goals: one was chosen, planned for, achieved or given up
     COMPLETION_ACCEPTED = "completion_accepted"
     COMPLETION_REJECTED = "completion_rejected"
     CHECKPOINT_CREATED = "checkpoint_created"

@@ -525,3 +525,17 @@ def test_a_run_that_is_cancelled_ends_as_cancelled_and_can_go_on():
     assert result.achieved
     assert [call["n"] for call in tool.calls] == [1, 2]
     assert "OUTCOME_UNKNOWN" in made.questions[1]  # its container is still there: what it did may be, too
+
+
+def test_the_record_of_a_run_tells_what_the_mind_decided():
+    heard = []
+    script = ["nonsense", plan(use("probe", n=1)), plan(use("probe", n=2))]
+    made = Made(script, Probe("probe", failing(), {"ok": 1}))
+
+    def hear(event):
+        if event.event_type.value in ("mind_changed", "action_started"):
+            heard.append(event.payload.get("what", "action"))
+
+    assert made.run(event_handler=hear).achieved
+    first = ["goal_selected", "plan_refused", "plan_taken", "action"]
+    assert heard == [*first, "failure", "plan_taken", "action", "goal_achieved"]

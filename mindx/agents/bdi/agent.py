@@ -29,6 +29,7 @@ from mindx.agents.bdi.reporting import Reporting
 from mindx.agents.bdi.result import BDIResult
 from mindx.agents.bdi.run import result_of, run_agent
 from mindx.agents.bdi.status import BDIPhase, BDIStateMachine, BDIStatus
+from mindx.agents.bdi.trail import Trail
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.core.agent_context import AgentContext
@@ -94,6 +95,7 @@ class BDIAgent:
         self._memory.head.agent_id = self._memory.head.agent_id or self.agent_id
         self._desires = Desires(self._memory.goals, most=self.budget.goals, depth=self.budget.depth)
         desk = ModelDesk(provider, model=model, spend=self._spend, sleep=sleep)
+        trail = Trail()
         reporting = Reporting(desk, self._memory, reports=reports)
         self._reporting = reporting
         acts = self._acts(actions or {})
@@ -107,9 +109,10 @@ class BDIAgent:
             lambda: self._told(tools, acts),
             repairs=self.budget.repairs,
             new_id=new_id,
+            trail=trail,
         )
         recovery = Recovery(beliefs, self.namespace, replans=self.budget.replans, escalates=escalates)
-        recovering = Recovering(recovery, self._memory, beliefs, self.namespace, sleep)
+        recovering = Recovering(recovery, self._memory, beliefs, self.namespace, sleep, trail)
         self._desk = desk
         self._mind = BDIMind(
             MindParts(
@@ -125,6 +128,7 @@ class BDIAgent:
                 self.namespace,
                 self.budget,
                 clock,
+                trail,
                 self._before_model,
                 carry_over,
             )

@@ -10,6 +10,7 @@ from mindx.agents.bdi.intention import Intention, PlanStatus
 from mindx.agents.bdi.memory import AgentMemory
 from mindx.agents.bdi.prompts import shown
 from mindx.agents.bdi.recovering import Recovering
+from mindx.agents.bdi.trail import Trail
 
 LOG = logging.getLogger("bdi_agent")
 MAX_REASON = 4000
@@ -18,17 +19,19 @@ MAX_REASON = 4000
 class Closing:
     """Ends goals, or finds a way on. `questions` has what the user is to be asked, by goal_id."""
 
-    def __init__(self, memory: AgentMemory, desires: Desires, recovering: Recovering) -> None:
+    def __init__(self, memory: AgentMemory, desires: Desires, recovering: Recovering, trail: Trail) -> None:
         self.questions: dict[str, str] = {}
         self._memory = memory
         self._desires = desires
         self._recovering = recovering
+        self._trail = trail
 
     def achieved(self, goal: Goal, plan: Intention) -> None:
         """Note that a goal was achieved."""
         plan.status, goal.status, goal.reason = PlanStatus.COMPLETED, GoalStatus.COMPLETED_SUCCESS, ""
         LOG.info("Plan %s completed.", plan.plan_id)
         LOG.info("Goal '%s' achieved successfully.", goal.goal_id)
+        self._trail.note("goal_achieved", goal_id=goal.goal_id, plan_id=plan.plan_id)
         self._recovering.achieved(goal)
         self._memory.save(goals=(goal,), plan=plan)
 
@@ -44,6 +47,7 @@ class Closing:
         """Give a goal up, and with it the goals that were parts of it."""
         goal.status, goal.reason = status, reason[:MAX_REASON]
         LOG.error("Goal '%s' failed: %s", goal.goal_id, shown(reason, 400))
+        self._trail.note("goal_failed", goal_id=goal.goal_id, status=status.value, reason=goal.reason)
         below = [part for part in self._desires.below(goal.goal_id) if part.open]
         for part in below:
             part.status, part.reason = GoalStatus.CANCELLED, f"{goal.goal_id} was given up"

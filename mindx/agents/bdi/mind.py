@@ -43,7 +43,7 @@ class BDIMind:
         self._memory = parts.memory
         self._machine = parts.machine
         self._desires = parts.desires
-        self._closing = Closing(parts.memory, parts.desires, parts.recovering)
+        self._closing = Closing(parts.memory, parts.desires, parts.recovering, parts.trail)
         self._planning = Planning(
             parts.planner,
             parts.memory,
@@ -67,8 +67,7 @@ class BDIMind:
         self._context: AgentContext | None = None
         self._run_id = ""
         self._flight: Flight | None = None
-        self._began = 0.0
-        self._base_s = 0.0
+        self._began = self._base_s = 0.0
 
     @property
     def goal_in_flight(self) -> Goal | None:
@@ -100,6 +99,8 @@ class BDIMind:
         except MindxError as error:
             self.end(BDIStatus.FAILED_UNRECOVERABLE, error.message)
             raise
+        finally:
+            await self.parts.trail.tell(context)
 
     def settle(self, observations: Sequence[Observation]) -> None:
         """Take in the result of a step that the loop's own end kept from being perceived."""
@@ -279,6 +280,7 @@ class BDIMind:
             await self._failed(goal, self._memory.plan_of(goal), -1, found, context)
         if goal.status is not GoalStatus.ACTIVE:
             LOG.info("Deliberation: Selected goal '%s'", shown(goal.text, MAX_LOGGED))
+            self.parts.trail.note("goal_selected", goal_id=goal.goal_id, goal=goal.text, priority=goal.priority)
             goal.status = GoalStatus.ACTIVE
             self._memory.save(goals=(goal,))
         return goal

@@ -12,6 +12,7 @@ from mindx.agents.bdi.planner import Planner
 from mindx.agents.bdi.recovering import Recovering
 from mindx.agents.bdi.reporting import Reporting
 from mindx.agents.bdi.status import BDIStateMachine
+from mindx.agents.bdi.trail import Trail
 from mindx.agents.beliefs import BeliefSystem
 from mindx.tools.base import BaseTool
 from mindx.tools.registry import ToolRegistry
@@ -33,5 +34,6 @@ class MindParts:
     namespace: str
     budget: Budget
     clock: Callable[[], float]
+    trail: Trail
     before_model: Callable[[], None]
     carry_over: bool = False

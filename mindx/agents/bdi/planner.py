@@ -12,12 +12,14 @@ from mindx.agents.bdi.model_desk import ModelDesk
 from mindx.agents.bdi.plan_check import PlanChecker
 from mindx.agents.bdi.plan_text import plan_text
 from mindx.agents.bdi.prompts import faults_text
+from mindx.agents.bdi.trail import Trail
 from mindx.core.agent_context import AgentContext
 from mindx.core.fault import Fault
 from mindx.core.message import ChatMessage
 from mindx.core.plan import thaw
 from mindx.errors import MindxError
 
+MAX_TOLD, MAX_ANSWER = 50, 20_000  # faults, and characters of a model's answer, in the record
 LOG = logging.getLogger("bdi_agent")
 
 
@@ -49,12 +51,14 @@ class Planner:
         *,
         repairs: int,
         new_id: Callable[[str], str],
+        trail: Trail,
     ) -> None:
         self._desk = desk
         self._checker = checker
         self._told = told
         self._repairs = repairs
         self._new_id = new_id
+        self._trail = trail
 
     async def plan(
         self,
@@ -83,14 +87,28 @@ class Planner:
             if plan is not None and not faults:
                 if plan.sha256 not in failed:
                     steps = [PlanStep(type=action.type, params=thaw(action.params)) for action in plan.actions]
-                    return Intention(
+                    made = Intention(
                         plan_id=self._new_id("plan"),
                         goal_id=goal.goal_id,
                         sha256=plan.sha256,
                         complete=told.complete,
                         steps=steps,
                     )
+                    actions = [action.to_dict() for action in plan.actions]
+                    self._trail.note(
+                        "plan_taken",
+                        goal_id=goal.goal_id,
+                        plan_id=made.plan_id,
+                        sha256=made.sha256,
+                        complete=made.complete,
+                        actions=actions,
+                    )
+                    return made
                 faults = (Fault("$", None, "this very plan was tried before", "do it in another way"),)
+            told_faults = [fault.to_dict() for fault in faults[:MAX_TOLD]]
+            self._trail.note(
+                "plan_refused", goal_id=goal.goal_id, attempt=attempt + 1, faults=told_faults, answer=text[:MAX_ANSWER]
+            )
             LOG.warning("Plan attempt %d is not valid: %d faults; %s", attempt + 1, len(faults), _first(faults))
             # Only the last wrong answer goes along: a long row of them would fill a context.
             messages[2:] = [ChatMessage.assistant(text[:100_000]), ChatMessage.user(faults_text(faults))]

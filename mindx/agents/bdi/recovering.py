@@ -15,6 +15,7 @@ from mindx.agents.bdi.intention import Intention, PlanStatus, StepStatus
 from mindx.agents.bdi.memory import MAX_FAILURES, AgentMemory
 from mindx.agents.bdi.prompts import shown
 from mindx.agents.bdi.recovery import Recovery, RecoveryStrategy, delay_s
+from mindx.agents.bdi.trail import Trail
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.core.quote import quoted
 
@@ -46,12 +47,14 @@ class Recovering:
         beliefs: BeliefSystem,
         namespace: str,
         sleep: Callable[[float], Awaitable[None]],
+        trail: Trail,
     ) -> None:
         self._recovery = recovery
         self._memory = memory
         self._beliefs = beliefs
         self._namespace = namespace
         self._sleep = sleep
+        self._trail = trail
 
     async def recover(self, goal: Goal, plan: Intention | None, index: int, found: Diagnosis, *, can_ask: bool) -> Way:
         """Choose what to do about a failure and prepare it: plan and step stand as the way needs them."""
@@ -65,6 +68,9 @@ class Recovering:
             strategy = RecoveryStrategy.ABORT_GRACEFULLY
             reason = f"the same failure came {repeats} times, which is a loop: {reason}"
         LOG.warning("Failure %s; recovery: %s", found.failure_type.value, strategy.value)
+        self._trail.note(
+            "failure", goal_id=goal.goal_id, **found.model_dump(mode="json"), recovery=strategy.value, times=repeats
+        )
         tries.used[strategy.value] = tries.used.get(strategy.value, 0) + 1
         tries.trying = (found.failure_type.value, strategy.value)
         if strategy is RecoveryStrategy.RETRY_WITH_DELAY and plan is not None and index >= 0:
