@@ -47,7 +47,7 @@ class ImageWish(Table):
 def _read_image(value: Any) -> str | ImageWish | None:
     if isinstance(value, Mapping):
         return ImageWish.read(value)
-    return value if isinstance(value, ImageWish) else _IMAGE_NAME.read(value)  # type: ignore[no-any-return]
+    return value if isinstance(value, ImageWish) else _IMAGE_NAME.read(value)
 
 
 _IMAGE_NAME = text(1, 255, none=True)

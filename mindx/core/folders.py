@@ -68,8 +68,3 @@ def _of_caller(folder: Path) -> Path:
     if home is None or not folder.is_relative_to(Path.home()):
         return folder
     return home / folder.relative_to(Path.home())
-
-
-def mind_dir() -> Path:
-    """Return the folder of the society's state (beliefs, coordinator, tools, campaigns, missions)."""
-    return state_dir() / "mind"
