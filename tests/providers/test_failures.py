@@ -98,6 +98,16 @@ mindx.ProviderReasoner(mindx.ScriptedProvider())
 """
 
 
+def test_the_core_needs_no_model_client_and_runs_from_python_3_10_on():
+    """What an installation of mindx itself brings: the clients of models and of MCP servers only as extras."""
+    from importlib.metadata import metadata, requires
+
+    needed = [line for line in requires("mindx") or [] if "extra ==" not in line]
+    assert needed
+    assert not any(line.startswith(("openai", "mcp", "tiktoken")) for line in needed)
+    assert metadata("mindx")["Requires-Python"] == ">=3.10"
+
+
 def test_everything_imports_without_the_sdk():
     done = subprocess.run([sys.executable, "-c", WITHOUT_SDK], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
