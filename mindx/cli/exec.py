@@ -111,7 +111,7 @@ def command(
         # Before standard input is read and a container started.
         advice = f" (it needs a person's yes: {NOBODY})" if verdict.decision == "ask" else ""
         raise DeniedError("denied_by_policy", verdict.reason + advice, details={"rule": verdict.rule})
-    wanted = dataclasses.replace(wanted, stdin=b"" if no_stdin else read_stdin())
+    wanted = dataclasses.replace(wanted, stdin=b"" if no_stdin else read_stdin(alone=len(argv) == 1))
     result, no_folder = run_async(lambda: _execute(session, wanted, None if as_json else raw))
     if as_json:
         print_json(render_json(document_of(result, loaded, session.accepted_gaps)))
@@ -212,16 +212,17 @@ def document_of(result: ExecResult, policy: LoadedPolicy, accepted_gaps: Sequenc
     }
 
 
-def read_stdin() -> bytes:
+def read_stdin(*, alone: bool = False) -> bytes:
     """Return all of standard input when it is a pipe, a socket or a file; nothing from a terminal or a device.
 
-    Raises InputError when it is too large.
+    A program `alone`, without arguments, most likely waits for input: then a terminal is told of. Raises InputError when
+    it is too large.
     """
     if sys.stdin is None:
         return b""
     try:
         handle = sys.stdin.fileno()
-        if sys.stdin.isatty():
+        if sys.stdin.isatty() and (alone or verbose()):
             remark("standard input is a terminal and is not passed on; pipe it in")
         mode = os.fstat(handle).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):

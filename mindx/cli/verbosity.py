@@ -79,10 +79,12 @@ class StartLine:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._tell: Progress | None = None
+        self._lines = 0
 
     def __call__(self, text: str) -> None:
-        """Take one line; from any thread."""
-        if self._tell is not None:
+        """Take one line; from any thread. The first says only that it starts: nobody needs that."""
+        self._lines += 1
+        if self._tell is not None and (self._lines > 1 or verbose()):
             self._tell(text)
 
     def end(self) -> None:
