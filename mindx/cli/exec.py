@@ -215,8 +215,8 @@ def document_of(result: ExecResult, policy: LoadedPolicy, accepted_gaps: Sequenc
 def read_stdin(*, alone: bool = False) -> bytes:
     """Return all of standard input when it is a pipe, a socket or a file; nothing from a terminal or a device.
 
-    A program `alone`, without arguments, most likely waits for input: then a terminal is told of. Raises InputError when
-    it is too large.
+    A program `alone`, without arguments, most likely waits for input: then a terminal is told of.
+    Raises InputError when it is too large.
     """
     if sys.stdin is None:
         return b""
