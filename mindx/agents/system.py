@@ -216,6 +216,7 @@ class MindSystem(MissionSystem):
             constitution=self.constitution,
             improve=self._improve or partial(call_improvement, work_dir=self.folder / "improvement"),
             provider=BorrowedProvider(self.provider),
+            policy=self.policy,
             campaigns=lambda: [one.told for one in store.history().campaigns],
             config=CoordinatorConfig(
                 improvement_script=self._script, improvement_policy=self._policy_file(), model=self.model

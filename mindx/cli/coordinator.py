@@ -38,11 +38,13 @@ from mindx.cli.coordinator_show import (
 from mindx.cli.errors import INTERRUPTED
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.interrupt import run_async
-from mindx.cli.options import json_option
+from mindx.cli.options import json_option, policy_option
 from mindx.cli.prose import note, print_json
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.errors import InputError
+from mindx.policy.text import as_yaml
+from mindx.runtime.tasks.atomic import replace_file
 
 EPILOG = """\b
 Examples:
@@ -174,13 +176,26 @@ def rollback(name: str, by: str, as_json: bool) -> int:
     type=click.Path(path_type=Path),
     help="Take the turns of the improvement agent's model from a JSON Lines file, without a network.",
 )
+@policy_option
 @json_option
-def work(workspace: Path, improvement_script: Path | None, as_json: bool) -> int:
+def work(workspace: Path, improvement_script: Path | None, policy: str | None, as_json: bool) -> int:
     """Work once on the first item of the backlog that can be done now."""
-    config = CoordinatorConfig(improvement_script=improvement_script)
+    from mindx.settings import effective_policy
+
+    loaded = effective_policy(policy, None, workspace)
+    file = mind_dir() / "work_policy.yaml"  # for the process of the improvement agent: all layers together
+    replace_file(file, as_yaml(loaded.policy).encode())
+    # Who asks for it has decided that this machine has the time.
+    config = CoordinatorConfig(
+        improvement_script=improvement_script, improvement_policy=str(file), max_cpu_percent=100.0
+    )
     try:
         ended = _in_coordinator(
-            lambda made: made.worker.work_once(), busy=False, project=workspace.absolute(), config=config
+            lambda made: made.worker.work_once(),
+            busy=False,
+            project=workspace.absolute(),
+            policy=loaded,
+            config=config,
         )
     except KeyboardInterrupt:
         note("what was begun is on the backlog as interrupted; approve it to have it done again")

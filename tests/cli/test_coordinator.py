@@ -7,6 +7,7 @@ import pytest
 from mindx.agents.coordinator.resources import ResourceSample
 from tests.cli.test_schemas import fits
 from tests.mind.coordinator_support import Improver, in_coordinator
+from tests.mind.improvement_support import turns, write_script
 
 TARGET = {"target_component": "src/a.py", "is_critical_target": True}
 
@@ -136,3 +137,24 @@ def test_beside_a_running_coordinator_a_person_may_speak_and_nobody_else_works(m
 
     society(work)
     assert (mindx.folder / "project/src/a.py").read_text() == "# new\n"
+
+
+def test_a_person_has_the_next_item_worked_on(engine_mindx, society):
+    mindx, file = engine_mindx, engine_mindx.folder / "project/src/a.py"
+    (mindx.folder / "project/test_a.py").write_text(
+        "import unittest\n\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n"
+    )
+    script = write_script(mindx.folder / "model.jsonl", turns("# newer\n", ""))
+    arguments = ("coordinator", "work", "--workspace", "project", "--improvement-script", str(script), "--json")
+
+    async def add(made):
+        made.backlog.add("src/a.py", "make it better")
+
+    society(add)
+    done = mindx(*arguments)
+    assert done.code == 0, done.err
+    document = fits(done.json, "coordinator-interaction")["interaction"]
+    assert (document["status"], document["response"]["applied"]["status"]) == ("completed", "APPLIED")
+    assert file.read_text() == "# newer\n"
+    nothing = mindx(*arguments)
+    assert (nothing.code, fits(nothing.json, "coordinator-interaction")["interaction"]) == (0, None)

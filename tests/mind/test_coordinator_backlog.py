@@ -191,6 +191,8 @@ def test_a_critical_target_waits_for_a_person_before_anything_is_done(tmp_path):
         assert back.ok, back.error
         assert file.read_text() == old
         assert made.backlog.get(item.item_id).status is BacklogStatus.ROLLED_BACK
+        # What a person took back is no new idea the next day.
+        assert made.backlog.add(target, "make it better")[1] is False
 
     folder = project(tmp_path)
     file = folder / target

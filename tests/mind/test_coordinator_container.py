@@ -18,6 +18,7 @@ from mindx.agents.coordinator.interaction import InteractionStatus
 from mindx.agents.coordinator.verification import TaskVerifier
 from mindx.agents.improvement import call_improvement
 from mindx.errors import InputError, SandboxError
+from mindx.policy.load import load_policy
 from mindx.providers.scripted import ScriptedProvider
 from tests.mind.coordinator_support import TOOL, Clock, in_coordinator
 from tests.mind.improvement_support import turns, write_script
@@ -81,6 +82,9 @@ def test_what_cannot_be_verified_is_not_verified(project, derived_image):
     ):
         with pytest.raises(InputError):
             asyncio.run(verify(*criteria, **options))
+    strict = TaskVerifier(project, load_policy("read-only"))
+    [check] = asyncio.run(strict.verify([{"command": ["python3", "-c", "1"]}])).checks
+    assert (check.verified, "denies" in check.reason) == (False, True)
     slow = TaskVerifier(project, timeout_s=0.01)
     with pytest.raises(SandboxError) as caught:
         asyncio.run(slow.verify([{"command": ["sleep", "20"]}]))

@@ -241,6 +241,19 @@ def test_an_agent_asks_for_what_its_layer_may_and_only_a_person_approves(tmp_pat
     assert improver.requests == []
 
 
+def test_the_log_tells_who_asked_for_what_and_how_it_ended(tmp_path, caplog):
+    async def work(made):
+        await made.ask(IMPROVE, "a tool", metadata=TOOL, agent_id="mastermind")
+
+    with caplog.at_level("INFO", logger="coordinator"):
+        in_coordinator(tmp_path, work, improve=Improver("the tests were red"))
+    told = [record.getMessage().partition("(")[2] for record in caplog.records if record.name == "coordinator"]
+    assert told == [
+        "component_improvement of mastermind): began",
+        "component_improvement of mastermind): the tests were red",
+    ]
+
+
 def test_nobody_makes_agents_of_its_own_layer_or_above(tmp_path):
     async def work(made):
         for layer, good in (("mastermind", False), ("coordinator", True), ("tool", True), ("king", False)):

@@ -117,6 +117,24 @@ def test_a_disk_that_hangs_does_not_stop_the_watch(monkeypatch):
     assert asyncio.run(main()) == ResourceSample(disks={"/": None})
 
 
+@pytest.mark.parametrize("path", ["/a\nb", "/" + "x" * 400, "/ends with a blank "])
+def test_any_path_can_run_short(path):
+    watch = Watch()
+    watch.machine.disks[path] = 99.0
+    assert len(watch.check()) == 1
+    assert len(watch.believed()) == 1
+    watch.machine.disks[path] = 9.0
+    assert len(watch.check()) == 1
+    assert watch.believed() == set()
+
+
+def test_a_belief_that_cannot_be_kept_stops_no_alert():
+    watch = Watch()
+    watch.beliefs.close()
+    watch.machine.cpu = 99.0
+    assert watch.check() == [("resource.alert", "cpu")]
+
+
 def test_this_machine_is_measured():
     meter, busy = Meter(), [sys.executable, "-c", "while True: pass"]
     with subprocess.Popen(busy) as spinning:

@@ -27,7 +27,7 @@ class BacklogStatus(str, Enum):
     ROLLED_BACK = "rolled_back"
 
 
-# An idea that is open, that a person has refused, or whose outcome nobody knows does not come back as a new one.
+# An idea that is open, that a person has refused or taken back, or whose outcome nobody knows does not come back.
 BLOCKS_SAME = frozenset(
     {
         BacklogStatus.PENDING,
@@ -35,6 +35,7 @@ BLOCKS_SAME = frozenset(
         BacklogStatus.IN_PROGRESS,
         BacklogStatus.REJECTED_MANUAL,
         BacklogStatus.INTERRUPTED,
+        BacklogStatus.ROLLED_BACK,
     }
 )
 OPEN = frozenset({BacklogStatus.PENDING, BacklogStatus.PENDING_APPROVAL, BacklogStatus.IN_PROGRESS})

@@ -42,11 +42,12 @@ from mindx.agents.coordinator.resources import Measure, ResourceMonitor
 from mindx.agents.coordinator.verification import TaskVerification, TaskVerifier
 from mindx.agents.coordinator.worker import BacklogWorker
 from mindx.errors import InputError, MindxError
+from mindx.policy.load import LoadedPolicy
 from mindx.providers.base import BaseProvider
 from mindx.runtime.run_ids import new_id as fresh_id
 from mindx.runtime.tasks.atomic import locked
 
-logger = logging.getLogger("mindx.coordinator")
+logger = logging.getLogger("coordinator")
 COORDINATOR_ID = "coordinator"
 LOCK = "coordinator.lock"
 SHOWN_CAMPAIGNS, SHOWN_ITEMS = 3, 50
@@ -61,9 +62,10 @@ class CoordinatorAgent:
 
     `improve` has code changed (None: nothing improves here), and keeps what it made in `improvement/` of the state
     folder (`call_improvement` does); `provider` answers queries and analyses. `project` is the folder that is looked
-    at and improved, None for none. `verifier` None makes one for the project; `campaigns` gives the past campaigns, the
-    latest last. Opening it takes the state folder's lock and marks what a dead host left in progress as INTERRUPTED.
-    Raises InputError (coordinator_in_use) when another one has it open, StateError when the database cannot be used.
+    at and improved, None for none. `verifier` None makes one for the project, under `policy` (None: the preset
+    `default`); `campaigns` gives the past campaigns, the latest last. Opening it takes the state folder's lock and
+    marks what a dead host left in progress as INTERRUPTED. Raises InputError (coordinator_in_use) when another one has
+    it open, StateError when the database cannot be used.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class CoordinatorAgent:
         improve: Improve | None = None,
         provider: BaseProvider | None = None,
         project: Path | None = None,
+        policy: LoadedPolicy | None = None,
         verifier: TaskVerifier | None = None,
         campaigns: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
         measure: Measure | None = None,
@@ -116,7 +119,7 @@ class CoordinatorAgent:
         self.performance = PerformanceMonitor(self.database, self.config.prices, now)
         self.provider = provider and self.performance.watched(provider, "coordinator")
         self.verifier = verifier or TaskVerifier(
-            project, provider=self.provider, model=self.config.model, timeout_s=self.config.verify_timeout_s
+            project, policy, self.provider, model=self.config.model, timeout_s=self.config.verify_timeout_s
         )
         self.worker = BacklogWorker(self, COORDINATOR_ID, self.resources.cpu_percent)
         desk = ImprovementDesk(
@@ -311,7 +314,6 @@ class CoordinatorAgent:
             self.constitution.require(layer, asked.interaction_type.act)
 
     def _failed(self, begun: Interaction, error: InteractionError, response: Any = None) -> Interaction:
-        logger.info("interaction %s failed: %s", begun.interaction_id, error.message)
         return self._moved(
             begun,
             InteractionStatus.FAILED,
@@ -323,6 +325,8 @@ class CoordinatorAgent:
 
     def _moved(self, was: Interaction, status: InteractionStatus, message: str, **changes: Any) -> Interaction:
         told = was.with_entry(COORDINATOR_ID, message, self.time())
+        asker = was.agent_id or was.user_id
+        logger.info("Interaction %s (%s of %s): %s", was.interaction_id, was.interaction_type.value, asker, message)
         return self.interactions.change(told.model_copy(update={**changes, "status": status}), was.status)
 
     async def __aenter__(self) -> CoordinatorAgent:

@@ -15,7 +15,7 @@ from mindx.agents.coordinator.interaction import MAX_METADATA_BYTES, plain_json
 from mindx.core.quote import quoted
 from mindx.errors import InputError
 
-logger = logging.getLogger("mindx.coordinator")
+logger = logging.getLogger("coordinator.events")
 Listener = Callable[["Event"], Union[Awaitable[None], None]]  # noqa: UP007 - evaluated on 3.10
 ALL_TOPICS = "*"
 MAX_TOPIC = 200  # characters

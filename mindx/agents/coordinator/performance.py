@@ -16,7 +16,7 @@ from mindx.agents.coordinator.database import CoordinatorDatabase
 from mindx.errors import MindxError, StateError
 from mindx.providers.base import BaseProvider, ModelRequest, ProviderResponse, ProviderStreamChunk
 
-logger = logging.getLogger("mindx.coordinator.performance")
+logger = logging.getLogger("coordinator.performance")
 WINDOW = 100  # latencies that are kept
 MAX_KEYS = 500  # of models and tasks; what comes beyond is counted under `other`
 MAX_ERROR_TYPES = 50

@@ -17,11 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
+from mindx.errors import MindxError
 
-logger = logging.getLogger("mindx.coordinator.resources")
+logger = logging.getLogger("coordinator.resources")
 NAMESPACE = "system.resources"
 ALERT_TOPIC, RESOLVED_TOPIC = "resource.alert", "resource.resolved"
 WINDOW_S = 0.5  # a share of less time says little
+MAX_SHOWN_PATH = 200  # characters
 SAMPLE_TIMEOUT_S = 30.0  # a disk that hangs must not stop the watch over the others
 
 
@@ -75,8 +77,9 @@ class ResourceAlert:
 
     @property
     def key(self) -> str:
-        """The belief that it becomes."""
-        return f"alert.{self.resource.value}{f':{self.path}' if self.path else ''}"
+        """The belief that it becomes; the path in printable letters, its end if it is long."""
+        path = "".join(char if char.isprintable() else "?" for char in self.path)[-MAX_SHOWN_PATH:].strip()
+        return f"alert.{self.resource.value}{f':{path}' if path else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -155,9 +158,8 @@ class ResourceMonitor:
         self._constitution = constitution or Constitution.load()
         self.latest: ResourceSample | None = None
         self._beliefs, self._tell, self._measure, self._now = beliefs, tell, measure or Meter(), now
-        self._told: dict[
-            str, tuple[ResourceAlert, float]
-        ] = {}  # by key: what is over its limit, and when that was told
+        # By resource and path: what is over its limit, and when that was told.
+        self._told: dict[tuple[Resource, str], tuple[ResourceAlert, float]] = {}
 
     @property
     def alerts(self) -> tuple[ResourceAlert, ...]:
@@ -207,13 +209,13 @@ class ResourceMonitor:
             if percent is None:  # unknown is neither an alert nor its end
                 continue
             alert = ResourceAlert(resource, path, percent, limit, resolved=percent <= limit)
-            before = self._told.get(alert.key)
+            before = self._told.get((resource, path))
             if alert.resolved:
                 if before is not None:
-                    del self._told[alert.key]
+                    del self._told[resource, path]
                     news.append(alert)
             elif before is None or now - before[1] >= limits.repeat_s:
-                self._told[alert.key] = alert, now
+                self._told[resource, path] = alert, now
                 news.append(alert)
         return tuple(news)
 
@@ -222,8 +224,12 @@ class ResourceMonitor:
         log("%s is at %.0f %% (limit %.0f %%)", alert.key, alert.percent, alert.limit)
         if not self._constitution.check(Layer.COORDINATOR, Act.WRITE_BELIEF).allowed:
             return
-        if alert.resolved:
-            self._beliefs.remove(alert.key, namespace=NAMESPACE)
-            return
-        lives = self.limits.repeat_s + 2 * self.limits.interval_s  # until it is told again, or no longer true
-        self._beliefs.add(alert.key, alert.to_dict(), source=BeliefSource.PERCEPTION, namespace=NAMESPACE, ttl_s=lives)
+        try:
+            if alert.resolved:
+                self._beliefs.remove(alert.key, namespace=NAMESPACE)
+                return
+            lives = self.limits.repeat_s + 2 * self.limits.interval_s  # until it is told again, or no longer true
+            source = BeliefSource.PERCEPTION
+            self._beliefs.add(alert.key, alert.to_dict(), source=source, namespace=NAMESPACE, ttl_s=lives)
+        except MindxError as error:  # who listens is told all the same
+            logger.warning("%s could not be believed: %s", alert.key, error.message)

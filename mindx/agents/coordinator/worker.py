@@ -13,7 +13,7 @@ from mindx.agents.coordinator.interaction import Interaction, InteractionStatus,
 if TYPE_CHECKING:
     from mindx.agents.coordinator.coordinator import CoordinatorAgent
 
-logger = logging.getLogger("mindx.coordinator.worker")
+logger = logging.getLogger("coordinator.worker")
 
 
 class BacklogWorker:
