@@ -88,6 +88,8 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure("bdi_action", "mind", "a BDI action - its command", "bdi_action", "bdi_command", 5.0, unit="ms"),
     Figure("beliefs_query", "mind", "a query of 10,000 beliefs", "beliefs_query", "", 5.0, percent=95, unit="ms"),
+    # 20 s on a machine whose native `true` takes 0.64 ms.
+    Figure("campaign", "campaign", "campaign of 25 cycles / native `true`", "campaign", "campaign_native_true", 31250),
     # 150 and 400 ms on a machine whose bare Python starts in 12.
     Figure("cli_help", "cli", "`mindx --help` / a bare Python", "mindx_help", "python_start", 12.5),
     Figure("cli_check", "cli", "`mindx check`, 200 steps / the same", "mindx_check", "python_start", 33.3),

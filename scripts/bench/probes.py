@@ -349,6 +349,15 @@ async def probe_mind(bench: Bench) -> None:
             bench.samples.add("beliefs_query", query_seconds(system, number))
 
 
+async def probe_campaign(bench: Bench) -> None:
+    """A whole campaign: the improvement agent is a process of its own, and the containers are real."""
+    from scripts.bench.campaign_probe import campaign_seconds
+
+    for number in range(max(2, bench.rounds(5))):
+        await repeat(bench.native("campaign_native_true", "true"), BLOCK)()
+        bench.samples.add("campaign", await campaign_seconds(bench.folder / f"campaign-{number}"))
+
+
 async def probe_cli(bench: Bench) -> None:
     """Whole processes: the help, a check and a program in a container, each from a cold start."""
     plan = str(write_plan(bench.folder / "plan200.json"))
@@ -392,5 +401,6 @@ PROBES: dict[str, Callable[[Bench], Awaitable[None]]] = {
     "judge": probe_judge,
     "agent": probe_agent,
     "mind": probe_mind,
+    "campaign": probe_campaign,
     "cli": probe_cli,
 }
