@@ -252,18 +252,25 @@ class _Worker:
             self._connected.set_result(_Connection(reader, writer))
 
     def _watch(self) -> None:
-        if not self._cancelled and self._left_s != math.inf:
+        if self._cancelled:
+            return
+        if self._left_s == math.inf:
+            self._stop_clock()
+        else:
             self._time(self._left_s, f"it did not end within {self._bounds.config.total_timeout_s:g} s")
 
     def _pause(self) -> None:
         if self._timer is not None and not self._cancelled:
             self._left_s = max(self._timer.when() - self._loop.time(), 0.0)
+            self._stop_clock()
+
+    def _stop_clock(self) -> None:
+        if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _time(self, seconds: float, why: str) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_clock()
         self._timer = self._loop.call_later(seconds, self._give_up, why)
 
     def _give_up(self, why: str) -> None:
@@ -277,8 +284,7 @@ class _Worker:
 
     async def _end(self, exited: asyncio.Task[int], said: asyncio.Task[str]) -> None:
         """See to it that nothing of the worker is left."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_clock()
         if self._connected.done():
             self._connected.result().writer.close()
         self._connected.cancel()

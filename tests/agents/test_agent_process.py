@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import select
 import signal
@@ -186,6 +187,17 @@ def test_words_after_the_greeting_that_are_none_end_the_worker():
         command = speaking(f"{greeting}say({said!r})\ns.recv(1)")
         result = in_time(AgentProcess(command=command).run("go"))
         assert result.error_info.code is ErrorCode.WORKER_FAILED, said
+
+
+def test_a_run_without_a_limit_is_not_ended_by_the_limit_of_its_start():
+    error = {"code": "cancelled", "message": "mine", "phase": "runtime", "recoverable": False, "details": {}}
+    text = "import json, time\ndef say(m):\n    d = json.dumps(m).encode(); s.sendall(struct.pack('>I', len(d)) + d)\n"
+    text += "say({'type': 'hello', 'version': 1})\ntime.sleep(1.7)\n"
+    said = {"type": "failed", "error": error}
+    command = speaking(f"{text}say({said!r})\ns.recv(1)")
+    config = RunConfig(total_timeout_s=math.inf)
+    result = in_time(AgentProcess(command=command, config=config, start_timeout_s=1.5).run("go"))
+    assert result.error == "mine"
 
 
 def test_cancelling_kills_all_that_the_worker_started(tmp_path):
