@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from mindx.agents.improvement.models import SELF_FILE
 from mindx.agents.improvement.place import project_folder, rule_target
 from mindx.agents.improvement.self_test import check
 from mindx.providers.scripted import ScriptedProvider
+from mindx.trace.read import read
 from tests.mind.improvement_support import CODE, TESTS, tool_request, turns
 
 _Status = ImplementationStatus
@@ -116,6 +118,10 @@ def test_a_failed_attempt_teaches_the_next_one_and_leaves_nothing_behind(project
     asked = provider.requests[2].messages[-1].text
     assert "the tests failed" in asked
     assert "left_over" not in asked
+    kinds = [event.kind for event in read(tmp_path / "work" / "trace.jsonl")]
+    assert (kinds[0], kinds[-1]) == ("improvement_started", "improvement_finished")
+    assert kinds.count("cycle_finished") == 2
+    assert kinds.count("exec") == 4  # all that ran in the containers of both attempts
 
 
 def test_what_nothing_tests_does_not_pass(project: Path, tmp_path: Path):
@@ -189,11 +195,12 @@ def test_a_broken_mindx_fails_its_self_test(tmp_path: Path):
 
 
 def test_self_is_improved_in_a_copy_and_waits_for_a_person(tmp_path: Path):
-    """`self`: the project that mindx is goes into the container, the self test runs there, a person decides."""
+    """`self`: mindx's own project goes into the container, the self test runs there, a person decides."""
     root = project_folder()
     assert root is not None
+    shutil.copytree(root / "mindx", tmp_path / "copy" / "mindx", ignore=shutil.ignore_patterns("__pycache__"))
     code = (root / SELF_FILE).read_text() + "# a remark\n"
-    request = ImprovementRequest(interaction_id="int_1", target_file="self")
+    request = ImprovementRequest(interaction_id="int_1", target_file="self", workspace=tmp_path / "copy")
     result, _ = improve(request, turns(code), tmp_path / "work")
     assert result.ok, result.data.cycle_results[0].evaluation.notes
     assert result.needs_person

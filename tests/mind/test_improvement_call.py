@@ -22,6 +22,7 @@ from mindx.agents.improvement.call import COMMAND
 from mindx.agents.improvement.command import parser, request_of
 from mindx.agents.improvement.process_tree import marked
 from mindx.errors import InputError
+from mindx.trace.read import verify
 from tests.mind.improvement_support import CODE, SPEC, program, tool_request, turns, write_script
 from tests.providers.conftest import Remote, endpoint_address, remote  # noqa: F401 - fixtures
 
@@ -80,7 +81,10 @@ def test_the_real_agent_builds_a_tool_in_a_container(tmp_path: Path, base_image:
     assert result.data.final_status is _Status.SUCCESS_EVALUATED
     folder = work / "int_1"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert sorted(entry.name for entry in folder.iterdir()) == [".lock", "agent.log", "changes", "result.json"]
+    kept = [".lock", "agent.log", "changes", "result.json", "trace.jsonl"]
+    assert sorted(entry.name for entry in folder.iterdir()) == kept
+    told = verify(folder / "trace.jsonl", events=result.data.trace_events, head=result.data.trace_sha256)
+    assert told.ok, told.problem
     assert "Cycle 1 of 1" in (folder / "agent.log").read_text()
 
 

@@ -28,7 +28,7 @@ from mindx.agents.improvement.models import (
     ImprovementResult,
     ImprovementStatus,
 )
-from mindx.agents.improvement.place import project_folder, rule_target
+from mindx.agents.improvement.place import TRACE_FILE, clear, project_folder, rule_target
 from mindx.agents.improvement.prompts import (
     ANALYSE,
     CODE_TEMPERATURE,
@@ -51,6 +51,7 @@ from mindx.policy.load import LoadedPolicy, load_policy
 from mindx.providers.base import BaseProvider, ModelRequest
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
+from mindx.trace.recorder import Recorder
 from mindx.workspace.changes import Change
 from mindx.workspace.diff import diffs
 from mindx.workspace.patch import patch
@@ -74,8 +75,9 @@ class CycleFailure(Exception):
 class SelfImprovementAgent:
     """Works on one request with a model; each attempt gets a fresh container with a fresh copy.
 
-    `folder` takes the Changes of the attempt that passed, in `changes/`. `policy` None: the request's, else the preset
-    `default`. `open_sandbox` is for tests. Raises InputError for a policy that is none.
+    `folder` takes the trace of all that ran, and in `changes/` the Changes of the attempt that passed. `policy` None
+    takes the request's, else the preset `default`. `open_sandbox` is for tests. Raises InputError for a policy that is
+    none.
     """
 
     def __init__(
@@ -97,33 +99,54 @@ class SelfImprovementAgent:
         self._usage: dict[str, int] = {}
         is_tool = request.tool_spec is not None
         self._path = TOOL_FILE if is_tool else SELF_FILE if request.target_file == SELF else request.target_file
-        self._workspace = project_folder() if request.target_file == SELF else request.workspace
+        self._workspace = request.workspace or (project_folder() if request.target_file == SELF else None)
 
     async def improve(self) -> ImprovementResult:
-        """Try up to `cycles` times, each attempt knowing why the one before failed, and tell of all of them."""
-        request, results, feedback = self.request, list[CycleResult](), ""
+        """Try up to `cycles` times, each attempt knowing why the one before failed, and tell of all of them.
+
+        Raises StateError when the folder cannot be written.
+        """
+        request = self.request
         try:
             self._constitution.require(Layer.IMPROVEMENT, Act.BUILD_CANDIDATE, self._target())
             if request.target_file == SELF and self._workspace is None:
                 raise InputError("self_missing", "mindx is installed without its project; there is nothing to improve")
         except MindxError as error:
             return ImprovementResult.failure(request, _Status.FAILED_SETUP, error.message)
-        for cycle in range(1, request.cycles + 1):
-            _LOG.info("Cycle %d of %d on %s", cycle, request.cycles, self._path)
-            result = await self._attempt(cycle, feedback)
+        clear(self.folder, TRACE_FILE)
+        with Recorder(self.folder / TRACE_FILE) as trace:
+            trace.record(
+                "improvement_started",
+                interaction_id=request.interaction_id,
+                operation=request.operation.value,
+                target=self._path,
+                policy={"name": self._policy.name, "sha256": self._policy.sha256},
+            )
+            results = await self._cycles(trace)
+            trace.record("improvement_finished", status=results[-1].implementation_status.value)
+            return self._result(results, trace)
+
+    async def _cycles(self, trace: Recorder) -> tuple[CycleResult, ...]:
+        results: list[CycleResult] = []
+        feedback = ""
+        for cycle in range(1, self.request.cycles + 1):
+            _LOG.info("Cycle %d of %d on %s", cycle, self.request.cycles, self._path)
+            trace.record("cycle_started", cycle=cycle)
+            result = await self._attempt(cycle, feedback, trace)
             results.append(result)
+            trace.record("cycle_finished", **result.model_dump(mode="json", exclude={"new_content", "diff_patch"}))
             _LOG.info("Cycle %d ended: %s %s", cycle, result.implementation_status.value, result.error_message)
             if result.implementation_status.value.startswith("SUCCESS"):
                 break
             feedback = f"{result.error_message}\n{result.evaluation.notes}".strip()
-        return self._result(tuple(results))
+        return tuple(results)
 
     def _target(self) -> str:
         """Return the name that rules speak of: the file of a new tool lies in a folder of its own."""
         spec = self.request.tool_spec
         return rule_target(self._workspace, self._path) if spec is None else f"tools/{spec.id}/{self._path}"
 
-    def _result(self, results: tuple[CycleResult, ...]) -> ImprovementResult:
+    def _result(self, results: tuple[CycleResult, ...], trace: Recorder) -> ImprovementResult:
         last = results[-1]
         ok = last.implementation_status.value.startswith("SUCCESS")
         message = last.improvement_description if ok else last.error_message
@@ -138,14 +161,17 @@ class SelfImprovementAgent:
             cycle_results=results,
             tool_spec=self.request.tool_spec,
             usage=dict(self._usage),
+            trace_events=trace.events,
+            trace_sha256=trace.head,
         )
         status = ImprovementStatus.SUCCESS if ok else ImprovementStatus.FAILURE
         return ImprovementResult(status=status, message=message, data=data)
 
-    async def _attempt(self, cycle: int, feedback: str) -> CycleResult:
+    async def _attempt(self, cycle: int, feedback: str, trace: Recorder) -> CycleResult:
         known: dict[str, Any] = {"cycle": cycle, "target_path": self._path, "is_self": self.request.target_file == SELF}
         try:
-            async with Session(self._policy, self._workspace, open_sandbox=self._open_sandbox) as session:
+            made = Session(self._policy, self._workspace, recorder=trace, open_sandbox=self._open_sandbox)
+            async with made as session:
                 return await self._cycle(session, known, feedback)
         except CycleFailure as failure:
             known["evaluation"] = failure.evaluation

@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from mindx.agents.constitution import Act, Constitution, Layer
-from mindx.agents.improvement.call import CHANGES_FOLDER, folder_of
 from mindx.agents.improvement.models import ImprovementRequest, ImprovementResult
-from mindx.agents.improvement.place import rule_target
+from mindx.agents.improvement.place import CHANGES_FOLDER, folder_of, rule_target
 from mindx.core.output import plain_text
 from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from mindx.agents.improvement.models import ImplementationStatus, ImprovementRequest, ImprovementResult
+from mindx.agents.improvement.place import (
+    CONTEXT_FILE,
+    LOCK_FILE,
+    LOG_FILE,
+    RESULT_FILE,
+    TRACE_FILE,
+    clear,
+    folder_of,
+)
 from mindx.agents.improvement.process import Ended, run_process
 from mindx.core.output import plain_text
 from mindx.core.strict_json import read_json
 from mindx.errors import InputError, StateError
-from mindx.runtime.tasks.atomic import locked, read_file, replace_file, unwritable
+from mindx.runtime.tasks.atomic import locked, read_file, replace_file
 from mindx.tools.container_entry import faults
-from mindx.workspace.apply import JOURNAL_FOLDER
 
 COMMAND = (sys.executable, "-m", "mindx.agents.improvement")
-CONTEXT_FILE, RESULT_FILE, LOG_FILE, LOCK_FILE = "context.json", "result.json", "agent.log", ".lock"
-CHANGES_FOLDER = "changes"
 DEFAULT_TIMEOUT_S = 1800.0
 LAST_WORDS = 300  # bytes
 MAX_RESULT_BYTES = 8 * 1024 * 1024
-
-
-def folder_of(work_dir: Path, interaction_id: str) -> Path:
-    """Return the folder of one call: `improvement/<interaction_id>` below the state folder of the mind."""
-    return work_dir / interaction_id
 
 
 async def call_improvement(
@@ -53,7 +52,7 @@ async def call_improvement(
     folder = folder_of(work_dir, request.interaction_id)
     busy = InputError("improvement_busy", f"the improvement {request.interaction_id} is being worked on already")
     with locked(folder / LOCK_FILE, busy):
-        _clear(folder)
+        clear(folder, CONTEXT_FILE, RESULT_FILE, LOG_FILE, TRACE_FILE)
         context = folder / CONTEXT_FILE
         replace_file(context, request.model_dump_json().encode())
         variables = os.environ if environ is None else environ
@@ -118,17 +117,3 @@ def parse_result(data: bytes) -> tuple[ImprovementResult | None, str]:
         return ImprovementResult.model_validate_json(json.dumps(document.value)), ""
     except ValidationError as error:
         return None, f"its result does not have the form that it must have: {faults(error)}"
-
-
-def _clear(folder: Path) -> None:
-    """Remove what an earlier call left in the folder, but Changes that were applied. Raises StateError."""
-    try:
-        folder.chmod(0o700)
-        for name in (CONTEXT_FILE, RESULT_FILE, LOG_FILE):
-            (folder / name).unlink(missing_ok=True)
-        changes = folder / CHANGES_FOLDER
-        if not any((changes / JOURNAL_FOLDER).glob("*")):
-            with suppress(FileNotFoundError):
-                shutil.rmtree(changes)
-    except OSError as error:
-        raise unwritable(folder, error) from error

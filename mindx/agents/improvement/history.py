@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mindx.agents.constitution import Constitution
 from mindx.agents.improvement.apply import rollback_improvement
-from mindx.agents.improvement.call import CHANGES_FOLDER, MAX_RESULT_BYTES, RESULT_FILE, parse_result
+from mindx.agents.improvement.call import MAX_RESULT_BYTES, parse_result
 from mindx.agents.improvement.models import (
     SELF_FILE,
     CycleResult,
@@ -16,6 +16,7 @@ from mindx.agents.improvement.models import (
     ImprovementStatus,
     OperationType,
 )
+from mindx.agents.improvement.place import CHANGES_FOLDER, RESULT_FILE
 from mindx.runtime.tasks.atomic import read_file
 from mindx.workspace.apply import JOURNAL_FOLDER
 from mindx.workspace.journal import journals, read_journal

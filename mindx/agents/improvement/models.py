@@ -67,9 +67,10 @@ GOOD = (ImplementationStatus.SUCCESS_EVALUATED, ImplementationStatus.SUCCESS_NEE
 class ImprovementRequest(_Record):
     """One order. `target_file` is `self`, or a path below `workspace`; for a new tool it is `tool.py`.
 
-    `workspace` is the folder that is copied in, None for an empty one. `tool_spec` makes it a new tool. `logs` are
-    files of the host whose ends the model is shown. `test_command` () means `python3 -m unittest`. `policy` and
-    `llm_model` "" mean the settings' own. `script` takes the model's turns from a file.
+    `workspace` is the folder that is copied in, None for an empty one (for `self`: the project that mindx is).
+    `tool_spec` makes it a new tool. `logs` are files of the host whose ends the model is shown. `test_command` () means
+    `python3 -m unittest`. `policy` and `llm_model` "" mean the settings' own. `script` takes the model's turns from a
+    file.
     """
 
     interaction_id: str
@@ -142,7 +143,10 @@ class CycleResult(_Record):
 
 
 class ImprovementData(_Record):
-    """The details of an answer. The agent promotes nothing: `cycles_promoted` is 0 until the host has applied it."""
+    """The details of an answer. The agent promotes nothing: `cycles_promoted` is 0 until the host has applied it.
+
+    `trace_events` and `trace_sha256` pin the end of the record of what ran (`trace.jsonl` of the work folder).
+    """
 
     agent_id: str = Field(default=AGENT_ID, max_length=100)
     operation_type: OperationType
@@ -156,6 +160,8 @@ class ImprovementData(_Record):
     cycle_results: tuple[CycleResult, ...] = Field(default=(), max_length=MAX_CYCLES)
     tool_spec: ToolSpec | None = None
     usage: dict[str, JsonValue] = {}
+    trace_events: int = Field(default=0, ge=0)
+    trace_sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
 
     @property
     def candidate(self) -> CycleResult | None:

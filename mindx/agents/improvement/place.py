@@ -1,12 +1,41 @@
-"""Where mindx itself lies, and by what name the rules know a file of it."""
+"""Where an improvement keeps what it makes, where mindx itself lies, and by what name the rules know a file of it."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import mindx
 from mindx.agents.improvement.models import SELF_FILE
+from mindx.runtime.tasks.atomic import unwritable
+from mindx.workspace.apply import JOURNAL_FOLDER
+
+CONTEXT_FILE, RESULT_FILE, LOG_FILE, LOCK_FILE = "context.json", "result.json", "agent.log", ".lock"
+TRACE_FILE, CHANGES_FOLDER = "trace.jsonl", "changes"
+
+
+def folder_of(work_dir: Path, interaction_id: str) -> Path:
+    """Return the folder of one improvement: `improvement/<interaction_id>` below the state folder of the mind."""
+    return work_dir / interaction_id
+
+
+def clear(folder: Path, *names: str) -> None:
+    """Make the folder (0700) of an improvement ready for a new try: `names` go, and Changes that were not applied.
+
+    Raises StateError.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+        changes = folder / CHANGES_FOLDER
+        if not any((changes / JOURNAL_FOLDER).glob("*")):
+            with suppress(FileNotFoundError):
+                shutil.rmtree(changes)
+    except OSError as error:
+        raise unwritable(folder, error) from error
 
 
 def project_folder() -> Path | None:
