@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,7 +18,10 @@ from mindx.runtime.run_ids import new_id as fresh_id
 
 _INSERT = """INSERT INTO backlog (item_id, target, status, priority, added_at, interaction_id, document)
   VALUES (?, ?, ?, ?, ?, ?, ?)"""
-_UPDATE = "UPDATE backlog SET status = ?, priority = ?, interaction_id = ?, document = ? WHERE item_id = ?"
+_UPDATE = "UPDATE backlog SET status = ?, failed_at = ?, interaction_id = ?, document = ? WHERE item_id = ?"
+_NEXT = """SELECT document FROM backlog
+  WHERE status = 'pending' AND target NOT IN (SELECT target FROM backlog WHERE failed_at > ?)
+  ORDER BY priority DESC, added_at, rowid LIMIT 1"""
 _OF_INTERACTION = "SELECT document FROM backlog WHERE interaction_id = ? AND interaction_id != ''"
 _OF_TARGET = "SELECT document FROM backlog WHERE target = ?"
 _BY_STATUS = "SELECT document FROM backlog WHERE status = ?"
@@ -112,15 +115,8 @@ class Backlog:
 
     def next(self, cooldown_s: float) -> BacklogItem | None:
         """Return the first item that can be worked on now, or None: no target that has failed within `cooldown_s`."""
-        since = self._now() - timedelta(seconds=cooldown_s)
-        items = self.list()
-        cooling = {
-            item.target_component_path.casefold()
-            for item in items
-            if item.last_failed_at is not None and item.last_failed_at > since
-        }
-        ready = (item for item in items if item.status is BacklogStatus.PENDING)
-        return next((item for item in ready if item.target_component_path.casefold() not in cooling), None)
+        rows = self._database.rows(_NEXT, (self._now().timestamp() - cooldown_s,))
+        return self._read(rows[0][0]) if rows else None
 
     def change(self, item_id: str, allowed: frozenset[BacklogStatus], **changes: Any) -> BacklogItem:
         """Change an item whose status is one of `allowed`. Raises InputError: backlog_unknown, backlog_moved_on."""
@@ -130,7 +126,8 @@ class Backlog:
                 message = f"the item {item_id} is {item.status.value}; this can only be done when it is "
                 raise InputError("backlog_moved_on", message + " or ".join(sorted(status.value for status in allowed)))
             changed = item.model_copy(update=changes)
-            row = (changed.status.value, changed.priority, changed.interaction_id, json.dumps(changed.to_dict()))
+            failed_at = None if changed.last_failed_at is None else changed.last_failed_at.timestamp()
+            row = (changed.status.value, failed_at, changed.interaction_id, json.dumps(changed.to_dict()))
             self._database.rows(_UPDATE, (*row, item_id))
         return changed
 

@@ -20,7 +20,7 @@ CREATE INDEX IF NOT EXISTS interactions_by_status ON interactions (status);
 CREATE TABLE IF NOT EXISTS agents (agent_id TEXT PRIMARY KEY, document TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS backlog (
   item_id TEXT PRIMARY KEY, target TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL,
-  added_at TEXT NOT NULL, interaction_id TEXT NOT NULL, document TEXT NOT NULL);
+  added_at TEXT NOT NULL, failed_at REAL, interaction_id TEXT NOT NULL, document TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS backlog_by_target ON backlog (target);
 CREATE INDEX IF NOT EXISTS backlog_by_interaction ON backlog (interaction_id) WHERE interaction_id != '';
 CREATE TABLE IF NOT EXISTS performance (
