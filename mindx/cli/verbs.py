@@ -37,7 +37,7 @@ VERBS = {
     "beliefs": Verb("mindx.cli.beliefs", "List and show what agents believe."),
     "changes": Verb("mindx.cli.changes", "Show or apply what a run changed."),
     "runs": Verb("mindx.cli.runs", "List and show past runs."),
-    "watch": Verb("mindx.cli.watch", "Follow a run while it goes on."),
+    "watch": Verb("mindx.cli.watch", "Follow runs while they go on."),
     "trace": Verb("mindx.cli.trace", "Show, replay or verify the record of a run."),
     "policy": Verb("mindx.cli.policy", "Check and explain policies."),
     "trust": Verb("mindx.cli.trust", "Trust the policy and settings that a project brings."),

@@ -1,11 +1,11 @@
-"""`mindx watch`: a run as it goes on, read from its trace."""
+"""`mindx watch`: runs as they go on, read from their traces."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -23,24 +23,35 @@ Examples:
   mindx watch 20260131T120000123-9f3a1c | grep observation
 
 \b
-RUN is an id, the start of one, or `last` (the default). It ends when the run has; Ctrl-C leaves the run alone.
+RUN is an id, the start of one, or `last`. Without one all runs that go on are followed, each line marked with the end
+of its run's id; if none does, the last one. It ends when they have; Ctrl-C leaves them alone.
 """
 _COLOURS = {"run_started": "cyan", "run_finished": "cyan", "observation": "green", "error_created": "red"}
 MAX_LINE = 300
+MARK_CHARS = 6
 
 
 @click.command(name="watch", epilog=EPILOG)
-@click.argument("run", default="last")
-def command(run: str) -> int:
-    """Follow RUN while it goes on, one line for each event."""
-    folder = run_store().find(run)
-    run_async(lambda: _watch(folder))
+@click.argument("run", required=False)
+def command(run: str | None) -> int:
+    """Follow RUN while it goes on, or all runs that do, one line for each event."""
+    store = run_store()
+    going_on = [folder for folder in store.runs() if folder.state() == "running"] if run is None else []
+    folders = going_on or [store.find(run or "last")]
+    run_async(lambda: _watch_all(folders))
     return 0
 
 
-async def _watch(folder: RunFolder) -> None:
+async def _watch_all(folders: Sequence[RunFolder]) -> None:
+    if len(folders) == 1:
+        await _watch(folders[0], "")
+    else:
+        await asyncio.gather(*(_watch(folder, f"{folder.run_id[-MARK_CHARS:]} ") for folder in folders))
+
+
+async def _watch(folder: RunFolder, mark: str) -> None:
     async for kind, time, data in _events(folder):
-        line = escape_line(f"{time[11:19]} {kind:<20} {told(kind, data)}")
+        line = escape_line(f"{mark}{time[11:19]} {kind:<20} {told(kind, data)}")
         click.echo(
             styled(line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 3]}...", _COLOURS.get(kind), sys.stdout)
         )

@@ -16,7 +16,7 @@ WRONG = {"calls": [{"name": "calculator", "arguments": {"expression": "17*"}}]}
 @pytest.fixture
 def agent_run(mindx, script):
     """A run of an agent that needs no container: a wrong sum, a right one, an answer."""
-    assert mindx("agent", "17*3?", "--script", script(WRONG, SUM, "It is 51.")).code == 0
+    assert mindx("agent", "--mind", "react", "17*3?", "--script", script(WRONG, SUM, "It is 51.")).code == 0
     return RunStore(mindx.state / "runs").find("last")
 
 
