@@ -232,6 +232,13 @@ _ANSWERED_TEXTS = (
         "Use Docker Engine; see `mindx doctor` and docs/engines.md.",
     ),
     (
+        # Podman raises nofile and nproc for every container, also where it lacks the right to (CAP_SYS_RESOURCE).
+        r"error setting rlimits? (?:for ready process|type \d+)",
+        "engine_unfit",
+        "this engine asks for higher limits (ulimits) than it may set here",
+        "With Podman: write default_ulimits into containers.conf, or use Docker Engine; see docs/engines.md.",
+    ),
+    (
         r"exec: \"?[^\n]*\"?: (?:executable file not found in \$PATH|stat [^\n]*: no such file or directory"
         r"|no such file or directory|permission denied)",
         "engine_no_program",

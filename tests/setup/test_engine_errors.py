@@ -44,6 +44,12 @@ ANSWERS = [
     (400, "client version 1.50 is too new. Maximum supported API version is 1.41", "engine_version"),
     (500, 'container create: opening seccomp profile failed: open {"arch": []}: file name too long', "engine_unfit"),
     (500, 'container create: unknown mount option "nr_inodes=4096": invalid mount option', "engine_unfit"),
+    (
+        500,
+        "runc: runc create failed: unable to start container process: error during container init: error setting rlimits "
+        "for ready process: error setting rlimit type 7: operation not permitted: OCI permission denied",
+        "engine_unfit",
+    ),
     (400, "client version 1.24 is too old. Minimum supported API version is 1.44", "engine_version"),
 ]
 
@@ -53,6 +59,7 @@ NO_MATCH = [
     (400, "invalid label 'note=my client version is too old'"),
     (400, "invalid label 'note=executable file not found in $PATH'"),
     (400, "permission denied by the authorization plugin"),
+    (400, "invalid label 'note=error setting rlimit'"),
 ]
 
 

@@ -1,0 +1,97 @@
+"""Podman 4.3, the one of Debian 12: its API does not take what the wall needs; that is said before anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from mindx.sandbox.base_image import reference_of
+from mindx.sandbox.image_records import BaseImage
+
+STARTS_WITHIN_S = 30.0
+
+
+def lacks() -> str:
+    """Return why Podman cannot be tried here, "" when it can."""
+    if os.geteuid() != 0:
+        return "needs root, for a Podman with folders of its own"
+    if shutil.which("podman") is None:
+        return "needs podman"
+    version = subprocess.run(["podman", "--version"], capture_output=True, text=True).stdout.split()[-1]
+    return "" if version.startswith("4.3.") else f"is about Podman 4.3; this is {version}"
+
+
+REASON = lacks()
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+
+@pytest.fixture(scope="module")
+def podman() -> Iterator[str]:
+    """The address of a Podman with a storage folder and a mount namespace of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="mindx-podman-"))
+    address = f"unix://{folder}/s"
+    options = ["--root", str(folder / "root"), "--runroot", str(folder / "run"), "--cgroup-manager", "cgroupfs"]
+    command = ["unshare", "-m", "podman", *options, "system", "service", "-t", "0", address]
+    # Without the right to raise limits Podman starts nothing unless it is told of lower ones.
+    (folder / "containers.conf").write_text('[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n')
+    environ = os.environ | {"CONTAINERS_CONF": str(folder / "containers.conf")}
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environ, start_new_session=True
+        )
+    try:
+        deadline = time.monotonic() + STARTS_WITHIN_S
+        while not answers(address):
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = (folder / "log").read_text("utf-8", "replace").strip().splitlines()
+                pytest.skip(f"Podman does not start here: {said[-1] if said else 'it said nothing'}")
+            time.sleep(0.1)  # there is no event to wait for: the socket does not exist yet
+        yield address
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def answers(address: str) -> bool:
+    if not os.path.exists(address.removeprefix("unix://")):
+        return False
+    try:
+        docker.DockerClient(base_url=address, timeout=10).close()
+    except docker.errors.DockerException:
+        return False
+    return True
+
+
+def test_a_session_is_refused_clearly_and_leaves_nothing(
+    podman: str, engine: docker.DockerClient, base_image: BaseImage, tmp_path: Path
+) -> None:
+    client = docker.DockerClient(base_url=podman, timeout=120)
+    client.api.load_image(engine.api.get_image(reference_of("python")))
+    environ = os.environ | {"DOCKER_HOST": podman, "MINDX_STATE_DIR": str(tmp_path / "state")}
+
+    def mindx(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mindx.cli.main", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=environ, stdin=subprocess.DEVNULL)
+
+    done = mindx("exec", "--", "true")
+    assert done.returncode == 125
+    assert "does not take what mindx must ask of it (Podman 4.3 does not)" in done.stderr
+    assert "docs/engines.md" in done.stderr
+    assert client.api.containers(all=True) == []
+    assert client.api.volumes()["Volumes"] in (None, [])
+    client.close()
+    told = mindx("doctor")
+    assert (told.returncode != 0, "Podman" in told.stdout) == (True, True), told.stdout
