@@ -33,7 +33,12 @@ from mindx.tools.registry import ToolRegistry
 MAX_SHOWN = 160  # characters of an Action's arguments
 STEP_TIMEOUT_S, ACTION_TIMEOUT_S = 300.0, 330.0
 _COLOURS = {"SUCCESS": "green", "DENIED": "yellow", "CANCELLED": "yellow"}
-_CODES = {ErrorCode.PROVIDER_FAILED: 6, ErrorCode.INVALID_DECISION: 6, ErrorCode.SANDBOX_FAILED: 4}
+_CODES = {
+    ErrorCode.PROVIDER_FAILED: 6,
+    ErrorCode.INVALID_DECISION: 6,
+    ErrorCode.SANDBOX_FAILED: 4,
+    ErrorCode.STATE_FAILED: 4,
+}
 
 mind_option = click.option(
     "--mind",

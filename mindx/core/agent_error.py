@@ -28,6 +28,7 @@ class ErrorCode(str, Enum):
     RUN_TIMEOUT = "run_timeout"
     BUDGET_REACHED = "budget_reached"  # of an agent with goals: cycles, tokens, seconds or commands
     GOAL_FAILED = "goal_failed"
+    STATE_FAILED = "state_failed"  # what outlives the run cannot be read or written
     CANCELLED = "cancelled"
     PROVIDER_FAILED = "provider_failed"
     SANDBOX_FAILED = "sandbox_failed"

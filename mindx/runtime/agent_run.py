@@ -14,7 +14,7 @@ from mindx.core.agent_result import AgentResult, AgentRunStatus
 from mindx.core.agent_state import AgentState
 from mindx.core.checkpoint import ExecutionBoundary, RunOutcome
 from mindx.core.protocols import EventHandler
-from mindx.errors import InputError, MindxError, ProviderError, SandboxError
+from mindx.errors import InputError, MindxError, ProviderError, SandboxError, StateError
 from mindx.runtime.action_log import NO_LOG, ActionLog
 from mindx.runtime.checkpoints import Continuation, UnknownAction, checkpoint_of, effect_unknown, progress
 from mindx.runtime.event_stream import EventStream
@@ -180,4 +180,6 @@ def _code(error: MindxError) -> ErrorCode:
         return ErrorCode.INVALID_DECISION
     if error.code == ErrorCode.GOAL_FAILED.value:
         return ErrorCode.GOAL_FAILED
+    if isinstance(error, StateError):
+        return ErrorCode.STATE_FAILED
     return ErrorCode.INTERNAL_ERROR

@@ -539,3 +539,17 @@ def test_the_record_of_a_run_tells_what_the_mind_decided():
     assert made.run(event_handler=hear).achieved
     first = ["goal_selected", "plan_refused", "plan_taken", "action"]
     assert heard == [*first, "failure", "plan_taken", "action", "goal_achieved"]
+
+
+def test_beliefs_or_a_state_that_break_in_the_middle_are_the_runs_error(tmp_path):
+    class Breaks(Probe):
+        async def execute(self, arguments, context):
+            self.what.close()
+            return {"ok": 1}
+
+    for broken in ("beliefs", "state"):
+        made = Made([plan(use("breaks"), think())], tool := Breaks("breaks"), state_path=tmp_path / f"{broken}.sqlite3")
+        tool.what = made.beliefs if broken == "beliefs" else made.agent._memory
+        result = made.run()
+        assert (result.status, result.run.error_info.code.value) == (BDIStatus.FAILED_UNRECOVERABLE, "state_failed")
+        assert "cannot be used" in result.message

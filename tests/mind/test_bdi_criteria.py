@@ -98,3 +98,11 @@ def test_criteria_that_hold_only_for_a_moment_do_not_count_after_a_failure():
         Probe("probe", failing(), {"ok": 1}),
     )  # fmt: skip
     assert not made.run("write", {"file": "a.txt", "equals": "one two"}).achieved
+
+
+def test_a_criterion_that_needs_a_yes_that_nobody_can_give_ends_the_goal_too():
+    made = Made([])
+    result = made.run("write", {"command": ["chmod", "777", "a.txt"]})
+    assert result.status is BDIStatus.FAILED_ACTION
+    assert "it cannot be checked" in result.message
+    assert made.model.requests == []

@@ -129,10 +129,5 @@ def settle(memory: AgentMemory, plan: Intention, index: int, observations: Seque
     elif found is not None and found.status is not Status.CANCELLED:
         step.status = StepStatus.PENDING
         step.attempts += 1
-    memory.save_step(plan, index)
-
-
-def somebody_approves(context: AgentContext) -> bool:
-    """Return whether what the policy asks about can get a person's yes."""
-    policy = context.policy
-    return context.config.allow_dangerous and (policy is None or policy.allow_dangerous)
+    with memory.lenient():
+        memory.save_step(plan, index)

@@ -278,12 +278,15 @@ class BDIAgent:
             self._before_model()
         texts = list(given) or await self._reporting.parts(goal)
         made: list[Goal] = []
+        # An agent that died in this very step has them already.
+        there = {part.text: part for part in self._desires.below(goal.goal_id) if part.open}
         for text in texts:
-            part = self._goal("goal", text, (), goal.priority + 1)
+            part = there.get(text.strip()) or self._goal("goal", text, (), goal.priority + 1)
             part.parent_id, part.depends_on = goal.goal_id, [made[-1].goal_id] if made else []
             made.append(part)
         for part in made:
-            self._desires.add(part)
+            if part.text not in there:
+                self._desires.add(part)
         self._desires.depend(goal.goal_id, [part.goal_id for part in made])
         self._memory.save(goals=(*made, goal))
         return texts

@@ -76,14 +76,23 @@ def command_of(criterion: CommandCriterion, engine: PolicyEngine) -> Exec:
 
 
 def unfit(criteria: Iterable[Criterion], context: AgentContext) -> str:
-    """Say which criterion can never be checked because the policy denies its command, or ""."""
+    """Say which criterion can never be checked: the policy denies its command, or asks where nobody answers; or ""."""
     engine = session_engine(context)
     for item in criteria:
-        if isinstance(item, CommandCriterion):
-            verdict = engine.judge(command_of(item, engine))
-            if verdict.decision == "deny":
-                return f"it cannot be checked that {item}: policy rule {verdict.rule}: {verdict.reason}"
+        if not isinstance(item, CommandCriterion):
+            continue
+        traits = command_traits((command_of(item, engine),), engine)
+        if traits.denial:
+            return f"it cannot be checked that {item}: policy rule {traits.rule}: {traits.denial}"
+        if (traits.require_approval or traits.risk is ActionRisk.DANGEROUS) and not somebody_approves(context):
+            return f"it cannot be checked that {item}: it needs a person's yes, and nobody is there to give it"
     return ""
+
+
+def somebody_approves(context: AgentContext) -> bool:
+    """Return whether what the policy asks about can get a person's yes."""
+    policy = context.policy
+    return context.config.allow_dangerous and (policy is None or policy.allow_dangerous)
 
 
 def _criterion(arguments: Mapping[str, Any]) -> Criterion:

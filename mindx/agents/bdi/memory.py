@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from mindx.agents.bdi.goals import Goal
 from mindx.agents.bdi.intention import Intention, PlanStep
 from mindx.agents.bdi.status import BDIStatus
 from mindx.agents.database import Database
+from mindx.errors import StateError
 
+LOG = logging.getLogger("bdi_agent")
 MAX_RESULT_CHARS = 64 * 1024  # of a step's result, in the file
 MAX_FAILURES = 20
 _SCHEMA = """
@@ -91,6 +95,20 @@ class AgentMemory:
             self._put("head", "head", 0, _json(self.head))
             self._put_plan(plan)
             self._put_step(plan, index)
+
+    @contextmanager
+    def lenient(self) -> Iterator[None]:
+        """Let the end of a run be the run's, also where the file cannot be written: then only the log tells of it."""
+        try:
+            yield
+        except StateError as error:
+            LOG.error("The agent's state was not written: %s", error.message)
+
+    def end(self, status: BDIStatus, message: str) -> None:
+        """Note how a run ended."""
+        self.head.status, self.head.message = status, message
+        with self.lenient():
+            self.save()
 
     def plan_of(self, goal: Goal) -> Intention | None:
         """Return the latest plan of a goal, or None."""

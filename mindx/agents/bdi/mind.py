@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from mindx.agents.bdi.acting import Acting, checks, judged, settle, somebody_approves
+from mindx.agents.bdi.acting import Acting, checks, judged, settle
 from mindx.agents.bdi.acts import ASK_USER, DECOMPOSE_GOAL
 from mindx.agents.bdi.budget import BudgetReachedError
-from mindx.agents.bdi.checking import unfit
+from mindx.agents.bdi.checking import somebody_approves, unfit
 from mindx.agents.bdi.closing import Closing
 from mindx.agents.bdi.failure import MAX_REASON, Diagnosis, FailureType, diagnose
 from mindx.agents.bdi.flight import Awaited, Flight, RunNotes
@@ -120,8 +120,7 @@ class BDIMind:
         if self._machine.status is not BDIStatus.RUNNING and status not in (BDIStatus.TIMED_OUT, BDIStatus.CANCELLED):
             self._machine.move(BDIStatus.RUNNING)
         self._machine.move(status)
-        self._memory.head.status, self._memory.head.message = status, message
-        self._memory.save()
+        self._memory.end(status, message)
         LOG.info("BDI run finished with final status: %s", status.value)
 
     async def _begin(self, context: AgentContext) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mindx.agents.bdi.acts import UPDATE_BELIEF
+from mindx.agents.bdi.acts import DECOMPOSE_GOAL, UPDATE_BELIEF
 from mindx.agents.bdi.references import PLACEHOLDER, filled, parse_reference, references_in
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
@@ -70,7 +70,7 @@ class PlanChecker:
     def _filled(self, parsed: ParsedPlan, action: Action, faults: list[Fault]) -> dict[str, Any]:
         """Check an action's references and return its params with something in their place."""
         for path, text in _references(action):
-            problem = self._reference_problem(parsed, action, text)
+            problem = _must_be_written_out(action, path) or self._reference_problem(parsed, action, text)
             if problem:
                 faults.append(parsed.fault(path, problem, "refer to the result of an earlier step, or to a belief"))
         params: dict[str, Any] = filled(thaw(action.params), lambda text: PLACEHOLDER)
@@ -160,6 +160,17 @@ def resolver(
         raise InputError("reference_unresolved", f"{quoted(text)}: nothing is believed under that key")
 
     return resolve
+
+
+def _must_be_written_out(action: Action, path: str) -> str:
+    """Say what no reference may stand for: which tool does what, and the words of a goal.
+
+    What a tool gave would else decide what is done, and become a goal of its own.
+    """
+    where = f"$[{action.index}].params"
+    if action.type == EXECUTE_TOOL and _below(path, (f"{where}.tool_id", f"{where}.command")):
+        return "`tool_id` and `command` are written out, not referred to"
+    return "a goal's words are written out, not referred to" if action.type == DECOMPOSE_GOAL else ""
 
 
 def _references(action: Action) -> Iterator[tuple[str, str]]:
