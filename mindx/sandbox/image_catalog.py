@@ -58,7 +58,8 @@ def list_images(client: docker.DockerClient) -> list[ImageRow]:
     for name, description in _described(own).items():
         mine = [image for image in bases if _labels(image).get(LABEL_NAME) == name]
         today = _today(name, own)
-        ready = [image for image in mine if _labels(image).get(LABEL_DEFINITION) == today]
+        # Without a name it is what a newer build has replaced, or a stage of a Dockerfile, which has its base's labels.
+        ready = [one for one in mine if _labels(one).get(LABEL_DEFINITION) == today and one.get("RepoTags")]
         if not ready and (name not in own or (not mine and not own[name].superseded)):
             rows.append(ImageRow(name, "missing", description))
         rows.extend(_row(image, "ready", description, derived) for image in ready)

@@ -66,6 +66,8 @@ def test_it_is_built_once_trusted_and_a_session_starts_from_it(
     assert built.code == 0, built.err
     name = built.json["name"]
     assert [row.state for row in list_images(engine) if row.name == name] == ["ready"]
+    # What its first stage left has the labels of the base, and is none.
+    assert [row.state for row in list_images(engine) if row.name == "python"].count("ready") == 1
     # The mode shows that the image was sealed after the project's own steps.
     done = engine_mindx(
         "exec", "--workspace", ".", "--", "sh", "-c", "cat /opt/both; stat -c %a /opt/both; wc -l /proc/net/route"

@@ -46,8 +46,8 @@ ANSWERS = [
     (500, 'container create: unknown mount option "nr_inodes=4096": invalid mount option', "engine_unfit"),
     (
         500,
-        "runc: runc create failed: unable to start container process: error during container init: error setting rlimits "
-        "for ready process: error setting rlimit type 7: operation not permitted: OCI permission denied",
+        "runc: runc create failed: unable to start container process: error during container init: error setting "
+        "rlimits for ready process: error setting rlimit type 7: operation not permitted: OCI permission denied",
         "engine_unfit",
     ),
     (400, "client version 1.24 is too old. Minimum supported API version is 1.44", "engine_version"),
