@@ -11,7 +11,7 @@ from mindx.agents.bdi import BDIAgent, BDIResult
 from mindx.agents.beliefs import BeliefSystem
 from mindx.core.action import ActionRisk
 from mindx.policy.load import load_policy
-from mindx.providers.base import ProviderCapabilities
+from mindx.providers.base import BaseProvider, ProviderCapabilities
 from mindx.providers.scripted import ScriptedProvider
 from mindx.runtime.lazy_sandbox import LazySandbox
 from mindx.runtime.session import Session
@@ -85,7 +85,8 @@ class Made:
         self.slept: list[float] = []
         self.beliefs = options.pop("beliefs", None) or BeliefSystem()
         capabilities = ProviderCapabilities(json_schema=schemas)
-        self.model = ScriptedProvider(script, capabilities=capabilities)
+        scripted = script if isinstance(script, BaseProvider) else ScriptedProvider(script, capabilities=capabilities)
+        self.model: Any = scripted
         counter = itertools.count(1)
         ids = options.pop("new_id", lambda prefix: f"{prefix}_{next(counter)}")
         registry = ToolRegistry([SimpleCoder(), *tools])
@@ -118,6 +119,8 @@ class Made:
         finally:
             if box is None:
                 await own.close()
+            if not isinstance(self.model, ScriptedProvider):
+                await self.model.close()
 
     def run(self, goal: str | None = "do it", *criteria: Any, **options: Any) -> BDIResult:
         return asyncio.run(self.arun(goal, *criteria, **options))

@@ -301,6 +301,9 @@ def test_a_model_that_always_fails_is_the_providers_error():
     assert len(made.model.requests) == 3
     assert made.slept == [1.0, 2.0]
     assert made.agent.goal.open
+    made = Made(lambda request: provider_error("provider_auth", "x"))
+    assert made.run().status is BDIStatus.FAILED_UNRECOVERABLE
+    assert len(made.model.requests) == 1  # to try again would not help
 
 
 def test_nonsense_goes_back_three_times_with_every_fault():
