@@ -18,6 +18,7 @@ from typing_extensions import Self
 from mindx.agents.agint.agint import AGInt
 from mindx.agents.agint.mission import MissionBudget, MissionStore
 from mindx.agents.agint.phase_agent import PhaseAgent
+from mindx.agents.answer import tokens_of
 from mindx.agents.bdi import BDIAgent, Budget
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Constitution, Layer
@@ -257,6 +258,7 @@ class MindSystem(MissionSystem):
             self._campaign_budget,
             keep,
             self.mastermind.store.list,
+            tokens_of(campaign.usage),
         )
         folder = self.mastermind.store.path(campaign.campaign_id)
         return CampaignStrategist(desk, folder, self.tools(MASTERMIND_ID), self._box, self._hear)

@@ -115,6 +115,7 @@ def command(
                     agint.take_up(resume)
                 else:
                     agint.start(directive, mission_id=mission_id or None, workspace=workspace)
+                remark(f"mission {agint.mission.mission_id}")
                 try:
                     return await agint.finish()
                 finally:

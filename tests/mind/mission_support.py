@@ -106,7 +106,8 @@ class Missions:
         self.slept.append(seconds)
 
     def _agent(self, agent_id: str, state: Path, reports: bool) -> Any:
-        self.agents.append(agent_id)
+        if not agent_id.endswith(".check"):
+            self.agents.append(agent_id)
         agent = BDIAgent(
             BorrowedProvider(self.model.provider),
             ToolRegistry([SimpleCoder()]),

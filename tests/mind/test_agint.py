@@ -57,6 +57,21 @@ def test_each_phase_begins_with_clean_hands(tmp_path):
     assert written == ["/workspace/deep/in.txt", "/workspace/out.txt"]
 
 
+def test_what_a_later_phase_undid_is_done_again(tmp_path):
+    """In the end every criterion is looked at once more: a mission is complete when all of it holds together."""
+    divided = phases("one", "two", one=[{"file": "a", "contains": "x"}])
+    plans = [write("a", "x"), write("a", "y"), write("a", "x again")]
+    model = Model(divide=[divided], choose=[{"decision": "delegate_to_bdi"}], plan=plans)
+    mission, missions = run(tmp_path, model)
+    assert mission.status is AGIntStatus.COMPLETED
+    assert missions.decisions == ["plan_phases", *["delegate_to_bdi"] * 2, "complete", "delegate_to_bdi"]
+    assert "does not hold any more" in missions.heard[3].message
+    plans = [write("a", "x"), write("a", "y"), write("a", "z")]
+    never = Model(divide=[divided], choose=[{"decision": "delegate_to_bdi"}], revise=["?"], plan=plans)
+    mission, _ = run(tmp_path / "never", never)
+    assert mission.status is AGIntStatus.FAILED
+
+
 def test_its_state_is_operational_last_result_and_awareness(tmp_path):
     """What the seeds call the state of this layer: the last major result, and how things stand, in one sentence."""
     mission, missions = run(tmp_path, Model(divide=[phases("one")], plan=[write("a")]))
@@ -145,6 +160,18 @@ def test_a_model_that_comes_back_goes_on_where_it_was(tmp_path):
     assert mission.status is AGIntStatus.COMPLETED
     assert missions.decisions == ["plan_phases", "delegate_to_bdi", "perform_self_repair", "delegate_to_bdi"]
     assert mission.phases[0].attempts == 1  # nothing was tried while there was no model
+
+
+def test_what_was_done_before_the_model_failed_is_not_done_twice(tmp_path):
+    """The agent of a phase waits while the model is repaired, and goes on in the container that it knows."""
+    down = ProviderError("provider_unreachable", "gone", recoverable=True)
+    split = {"type": "DECOMPOSE_GOAL", "params": {"subgoals": ["the rest"]}}
+    plans = [[*write("a"), split], down, down, down, write("b")]
+    mission, missions = run(tmp_path, Model(divide=[phases("one")], plan=plans))
+    assert mission.status is AGIntStatus.COMPLETED
+    assert "perform_self_repair" in missions.decisions
+    written = [command.path for command in missions.sandbox.commands if hasattr(command, "data")]
+    assert written == ["/workspace/a", "/workspace/b"]
 
 
 @pytest.mark.parametrize(

@@ -147,8 +147,8 @@ HOSTILE = [
     [
         ("I would rather not.", "came to nothing|could be taken"),
         ([{"type": "EVOLVE", "params": {}}], "unknown type"),
-        ([{"type": "REGISTER_TOOL", "params": {"tool_id": "x"}}], "failed before"),
-        ([{"type": "INITIATE_TOOL_DEVELOPMENT", "params": {"tool_concept": "..."}}], "failed before"),
+        ([{"type": "REGISTER_TOOL", "params": {"tool_id": "x"}}], "before"),
+        ([{"type": "INITIATE_TOOL_DEVELOPMENT", "params": {"tool_concept": "..."}}], "before"),
         ([{"type": "NO_OP", "params": {}}], "there is no system_state"),
         ([SEED_PLAN[0]] * 200, "actions"),
         (HOSTILE, "unknown type"),
@@ -281,6 +281,19 @@ def test_budgets_hold(tmp_path):
     assert (campaign.status, campaign.outcome.exit_code) == (CampaignStatus.PARTIAL, 5)
 
 
+def test_a_campaign_that_ran_into_its_budget_goes_on_with_a_fresh_one(tmp_path):
+    async def main():
+        async with system(tmp_path, model := Strategist(), Developer()) as made:
+            short = await made.mastermind.launch_campaign(max_bdi_cycles=3, campaign_id="c")
+            assert short.status is CampaignStatus.PARTIAL
+            done = await made.mastermind.take_up("c")
+            assert done.status is CampaignStatus.COMPLETED
+            assert model.asked.count("plan") == 1  # the plan went on
+            assert done.cycles <= 6
+
+    asyncio.run(main())
+
+
 def test_two_systems_on_one_folder_are_an_error_and_the_first_goes_on(tmp_path):
     async def main():
         async with system(tmp_path, Strategist(), Developer()) as first:
@@ -375,8 +388,7 @@ def test_the_autonomous_worker_sleeps_first_and_does_nothing_twice(tmp_path):
                 await asyncio.sleep(0.01)
             assert len(mastermind.store.list()) == 1  # completed not long ago
             mastermind.switch.set()
-            rounds.release()
-            await mastermind.wait_worker()
+            await mastermind.wait_worker()  # in the middle of its sleep
 
     asyncio.run(main())
 

@@ -102,6 +102,7 @@ def test_the_switch_stops_one_or_all_until_it_is_released(tmp_path):
     assert not switch.stops("b")
     assert not switch.stops()
     switch.set()
+    switch.set("a")  # stops no less than before
     assert switch.stops("b")
     assert switch.stops()
     asyncio.run(asyncio.wait_for(switch.wait("b"), 5))

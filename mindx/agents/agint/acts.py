@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from mindx.agents.agint.mission import Mission, MissionBudget
 from mindx.agents.agint.phase import MAX_TOLD, Phase, PhaseDraft, PhasesDraft, PhaseStatus, read_phases
 from mindx.agents.agint.watch import next_phase
 from mindx.agents.answer import ask_json, tokens_of
+from mindx.agents.bdi.criteria import Criterion, StatementCriterion
 from mindx.agents.bdi.goals import Goal
 from mindx.agents.bdi.result import BDIResult
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
@@ -40,6 +41,10 @@ class TaskAgent(Protocol):
 
     async def run(self) -> BDIResult:
         """Pursue the goal to an end."""
+        ...
+
+    async def check(self, criteria: Sequence[Criterion]) -> tuple[str, ...]:
+        """Return what keeps these criteria from holding now."""
         ...
 
     async def close(self) -> None:
@@ -76,6 +81,12 @@ class Acts:
     keep: Callable[[Mission], None]
     sleep: Callable[[float], Awaitable[Any]]
     tokens: int = 0
+    agents: dict[str, TaskAgent] = field(default_factory=dict)  # those of tasks that have not ended
+
+    async def close(self) -> None:
+        """Let go of the agents whose task did not end."""
+        for name in list(self.agents):
+            await self.agents.pop(name).close()
 
     async def do(self, decision: AGIntDecision, mission: Mission, question: str) -> Done:
         """Do what was decided. Raises ProviderError, ConstitutionError, SandboxError."""
@@ -176,17 +187,39 @@ class Acts:
     ) -> BDIResult:
         """Have one BDI agent pursue one goal; its file makes it go on where a killed process left it."""
         self.constitution.require(Layer.AGINT, Act.PURSUE_GOAL)
-        agent = self.make_agent(f"{mission.mission_id}.{name}", self.folder / f"{name}.sqlite3", reports)
-        try:
-            if agent.goal is None or not agent.goal.open:  # one that was interrupted goes on with the goal that it has
-                agent.set_goal(text, criteria)
-            result = await agent.run()
-        finally:
-            await agent.close()
+        agent = self._agent(mission, name, reports=reports)
+        if agent.goal is None or not agent.goal.open:  # one that was interrupted goes on with the goal that it has
+            agent.set_goal(text, criteria)
+        result = await agent.run()
         self.count(result.usage)
-        # A phase whose model or container failed has not been tried: it stays as it is, and the mission sees to it.
+        # A phase whose model or container failed has not been tried: its agent waits until the mission has seen to it,
+        # and knows then that the container is still the same.
         raise_outer(result.run)
+        await self.agents.pop(name).close()
         return result
+
+    def _agent(self, mission: Mission, name: str, *, reports: bool = False) -> TaskAgent:
+        agent = self.agents.get(name)
+        if agent is None:
+            agent = self.make_agent(f"{mission.mission_id}.{name}", self.folder / f"{name}.sqlite3", reports)
+            self.agents[name] = agent
+        return agent
+
+    async def still_holds(self, mission: Mission) -> Done | None:
+        """Look once more at what every phase achieved: return None when it all holds, else the mission as it is.
+
+        A later phase may have undone what an earlier one had done. Statements are not judged again.
+        """
+        if len(mission.phases) < 2:
+            return None
+        agent = self._agent(mission, "check")
+        for phase in mission.phases:
+            unmet = await agent.check([one for one in phase.criteria if not isinstance(one, StatementCriterion)])
+            if unmet:
+                told = f"it was achieved, and does not hold any more: {'; '.join(unmet)}"[:MAX_TOLD]
+                changed = phase.model_copy(update={"status": PhaseStatus.FAILED, "told": told})
+                return Done(mission.with_phase(changed), "undone", f"phase {phase.name}: {told}"[:MAX_TOLD], phase.name)
+        return None
 
     def _believe(self, mission: Mission, key: str, value: Any) -> None:
         self.constitution.require(Layer.AGINT, Act.WRITE_BELIEF)

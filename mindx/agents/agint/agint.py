@@ -234,6 +234,12 @@ class AGInt:
             self._keep,
             self._sleep,
         )
+        try:
+            return await self._cycles(acts, stuck)
+        finally:
+            await acts.close()
+
+    async def _cycles(self, acts: Acts, stuck: StuckDetector) -> tuple[AGIntStatus, str]:
         while True:
             self._see(self.mission, AGIntStage.IDLE)
             await self._go.wait()
@@ -242,6 +248,10 @@ class AGInt:
                 return AGIntStatus.PARTIAL, f"{perception.over}; it can be taken up again with more"
             self._orient(perception)
             decision, reason, question = await self._decide(perception, acts)
+            undone = await acts.still_holds(self.mission) if decision is AGIntDecision.COMPLETE else None
+            if undone is not None:
+                self._note(undone, decision, reason)
+                continue
             if decision is AGIntDecision.COMPLETE:
                 return AGIntStatus.COMPLETED, f"all {len(self.mission.phases)} phases are achieved"
             if decision is AGIntDecision.GIVE_UP:

@@ -34,6 +34,7 @@ class CampaignDesk:
     budget: CampaignBudget
     keep: Callable[[StrategicCampaign], None]
     history: Callable[[], tuple[StrategicCampaign, ...]]
+    spent_before: int = 0  # tokens, by the campaign before it was taken up
 
     def change(self, **changes: Any) -> None:
         """Change the campaign's record, on the disk too."""
@@ -74,7 +75,7 @@ class CampaignDesk:
     ) -> T:
         """Ask the model. Raises ProviderError, ConstitutionError, ToolError when the campaign's tokens are spent."""
         self.require(Act.CALL_MODEL)
-        if tokens_of(self.campaign.usage) >= self.budget.max_tokens:
+        if tokens_of(self.campaign.usage) - self.spent_before >= self.budget.max_tokens:
             raise ToolError(f"the campaign has spent its {self.budget.max_tokens:,} tokens", "campaign_tokens")
         return await ask_json(
             self.provider, system, question, read, schema=schema, model=self.model, on_usage=self.count

@@ -24,7 +24,7 @@ from mindx.agents.mastermind.campaign import (
 )
 from mindx.agents.mastermind.campaign_store import CampaignStore
 from mindx.agents.mastermind.gaps import missing
-from mindx.agents.mastermind.stop_switch import StopSwitch
+from mindx.agents.mastermind.stop_switch import ALL, StopSwitch
 from mindx.errors import DeniedError, InputError, MindxError
 from mindx.runtime.run_ids import new_id
 
@@ -41,8 +41,8 @@ class Strategist(Protocol):
         """The campaign's record as it stands."""
         ...
 
-    async def pursue(self, told: Callable[[str], None]) -> BDIResult:
-        """Pursue the directive as the agent's primary goal; `told` hears what happens."""
+    async def pursue(self, told: Callable[[str], None], *, renewed: bool = False) -> BDIResult:
+        """Pursue the directive as the primary goal; `told` hears what happens, `renewed` means a fresh budget."""
         ...
 
     async def close_gaps(self, told: Callable[[str], None]) -> None:
@@ -122,15 +122,15 @@ class MastermindAgent:
     async def take_up(self, campaign_id: str) -> StrategicCampaign:
         """Go on with a campaign that was stopped, ran into a budget, or whose process died; see `launch_campaign`.
 
-        Its agent goes on with the goal, plan and step where it was. Raises InputError (campaign_unknown,
-        campaign_ended) besides.
+        Its budgets begin anew, since a person lets it go on. Its agent goes on with the goal and plan where it was.
+        Raises InputError (campaign_unknown, campaign_ended) besides.
         """
         async with self._one:
             self._may_begin(campaign_id)
             found = self.store.load(campaign_id)
             if found.status in (CampaignStatus.COMPLETED, CampaignStatus.FAILED_INCOMPLETE):
                 raise InputError("campaign_ended", f"the campaign {campaign_id} has ended as {found.status.value}")
-            return await self._conduct(found)
+            return await self._conduct(found, renewed=True)
 
     def start_worker(self, interval_s: float, directive: str = "") -> None:
         """Begin the autonomous worker: after each `interval_s` seconds a campaign. It is off until this is called.
@@ -168,8 +168,7 @@ class MastermindAgent:
     async def _autonomous_worker(self, interval_s: float, directive: str) -> None:
         text = (directive or DEFAULT_DIRECTIVE).strip()
         while not self.switch.stops():
-            await self._sleep(interval_s)
-            if self.switch.stops():
+            if not await self._slept(interval_s):
                 break
             if self._repeats(text):
                 _LOG.info("Worker: the directive was completed not long ago; nothing to do")
@@ -180,6 +179,17 @@ class MastermindAgent:
                 # A worker outlives what goes wrong in one round; the next is an interval away.
                 _LOG.warning("Worker: no campaign: %s", error.message)
         _LOG.info("Worker: stopped by the switch")
+
+    async def _slept(self, interval_s: float) -> bool:
+        """Sleep; return False as soon as the switch is set."""
+        tasks = [asyncio.ensure_future(self._sleep(interval_s)), asyncio.ensure_future(self.switch.wait(ALL))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return not self.switch.stops()
 
     def _repeats(self, directive: str) -> bool:
         since = self._now() - self.budget.repeat_after_s
@@ -199,7 +209,7 @@ class MastermindAgent:
         if sum(one.created_at > since for one in self.store.list()) >= most:
             raise InputError("campaign_budget", f"the budget allows {most} campaigns in a day, and they are spent")
 
-    async def _conduct(self, campaign: StrategicCampaign) -> StrategicCampaign:
+    async def _conduct(self, campaign: StrategicCampaign, *, renewed: bool = False) -> StrategicCampaign:
         """Work on a campaign until it ends, and record how; what was kept meanwhile is never lost."""
         running = campaign.model_copy(update={"status": CampaignStatus.RUNNING, "outcome": None, "completed_at": None})
         self.store.save(running)
@@ -209,20 +219,19 @@ class MastermindAgent:
         self._listener(running, "begun")
         status, outcome = CampaignStatus.STOPPED, CampaignOutcome(summary="stopped", exit_code=130)
         try:
-            status, outcome = await self._within(strategist, running)
+            status, outcome = await self._within(strategist, running.campaign_id, renewed=renewed)
         finally:
             ended = self._ended(strategist.campaign, status, outcome, self._clock() - began)
         return ended
 
     async def _within(
-        self, strategist: Strategist, campaign: StrategicCampaign
+        self, strategist: Strategist, campaign_id: str, *, renewed: bool
     ) -> tuple[CampaignStatus, CampaignOutcome]:
         """Work until the end, the stop switch, or the budget of seconds."""
-        left_s = max(self.budget.max_seconds - campaign.seconds, 0.001)
-        work = asyncio.create_task(self._worked(strategist))
-        stop = asyncio.create_task(self.switch.wait(campaign.campaign_id))
+        work = asyncio.create_task(self._worked(strategist, renewed=renewed))
+        stop = asyncio.create_task(self.switch.wait(campaign_id))
         try:
-            await asyncio.wait({work, stop}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({work, stop}, timeout=self.budget.max_seconds, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 return work.result()
             if stop.done():
@@ -236,13 +245,13 @@ class MastermindAgent:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait({work, stop})
 
-    async def _worked(self, strategist: Strategist) -> tuple[CampaignStatus, CampaignOutcome]:
+    async def _worked(self, strategist: Strategist, *, renewed: bool) -> tuple[CampaignStatus, CampaignOutcome]:
         def told(text: str) -> None:
             _LOG.info("%s", text)
             self._listener(strategist.campaign, text)
 
         try:
-            result = await strategist.pursue(told)
+            result = await strategist.pursue(told, renewed=renewed)
             await strategist.close_gaps(told)
         except MindxError as error:
             outcome = CampaignOutcome(

@@ -19,7 +19,9 @@ class StopSwitch:
         self._path = folder / "stop"
 
     def set(self, campaign_id: str = ALL) -> None:
-        """Stop one campaign, or all of them and the worker. Raises StateError."""
+        """Stop one campaign, or all of them and the worker; a switch that stops all stays so. Raises StateError."""
+        if self.stops():
+            return
         replace_file(self._path, campaign_id.encode())
 
     def release(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mindx.agents.bdi import BDIAgent, BDIResult, Budget
+from mindx.agents.bdi import BDIAgent, BDIResult, BDIStatus, Budget
 from mindx.agents.mastermind.campaign import Development, StrategicCampaign
 from mindx.agents.mastermind.desk import MASTERMIND_ID, CampaignDesk
 from mindx.agents.mastermind.gaps import latest, unregistered
@@ -71,10 +71,10 @@ class CampaignStrategist:
         """The campaign's record as it stands."""
         return self.desk.campaign
 
-    async def pursue(self, told: Told) -> BDIResult:
+    async def pursue(self, told: Told, *, renewed: bool = False) -> BDIResult:
         """Have the directive pursued as the primary goal of the campaign's own BDI agent, which goes on where it was.
 
-        Raises ProviderError, SandboxError, StateError.
+        `renewed` gives it a fresh budget. Raises ProviderError, SandboxError, StateError.
         """
         desk, campaign = self.desk, self.campaign
         agent = BDIAgent(
@@ -91,6 +91,10 @@ class CampaignStrategist:
             model=desk.model,
         )
         try:
+            if renewed:
+                agent.renew_budget()
+            if agent.goal is not None and agent.goal.status.done:  # a killed process had come as far as this
+                return BDIResult(BDIStatus.GOAL_ACHIEVED, agent.goal.goal_id)
             if agent.goal is None or not agent.goal.open:
                 agent.set_goal(campaign.directive)
             result = await agent.run(box=self.box, event_handler=self.event_handler, config=limits(campaign))
