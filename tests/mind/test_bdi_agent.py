@@ -220,30 +220,50 @@ def test_what_the_policy_denies_is_a_fault_of_the_plan():
 # --------------------------------------------------------------------- people
 
 
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
 def test_a_question_is_put_to_the_user_and_its_answer_is_the_result():
-    from mindx.agents.bdi.run import limits_for
-    from mindx.core.agent_event import AgentEventType
-    from mindx.runtime.agent_runtime import AgentRuntime
+    """The agent waits as long as it takes, and that costs nothing of its budget."""
+    steps = [act("ASK_USER", question="Which colour?"), use("probe", x=ref("steps.1.result.answer"))]
+    made = Made([plan(*steps)], tool := Probe(), budget=Budget(seconds=60.0), clock=(clock := Clock()))
 
-    made = Made([plan(act("ASK_USER", question="Which colour?"), use("probe", x=ref("steps.1.result.answer")))],
-        tool := Probe())  # fmt: skip
-    runtimes = []
-    make_run = AgentRuntime.make_run
+    async def answer(question):
+        assert (question, made.agent.status) == ("Which colour?", BDIStatus.WAITING_FOR_USER)
+        clock.now += 1000
+        return "green"
 
-    def note(self, *arguments, **options):
-        runtimes.append(self)
-        return make_run(self, *arguments, **options)
-
-    async def hear(event):
-        if event.event_type is AgentEventType.USER_INPUT_REQUESTED:
-            assert made.agent.status is BDIStatus.WAITING_FOR_USER
-            runtimes[0].respond_to_user(event.run_id, "green")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AgentRuntime, "make_run", note)
-        result = made.run(event_handler=hear, config=limits_for(made.agent, asks=True))
-    assert result.achieved
+    assert made.run(on_question=answer).achieved
     assert tool.calls == [{"x": "green"}]
+
+
+@pytest.mark.parametrize("silence", [None, "", "  "])
+def test_no_answer_is_told_as_none(silence):
+    async def answer(question):
+        return silence
+
+    made = Made([plan(act("ASK_USER", question="Which colour?")), plan(think("I take red"))])
+    assert made.run(on_question=answer).achieved
+    assert "NO_ANSWER" in made.questions[1]
+
+
+def test_a_failed_step_may_be_put_to_the_user():
+    async def answer(question):
+        assert "How shall I go on?" in question
+        return "use the other one"
+
+    steps = [[use("missing", n=number)] for number in range(2)]
+    failure = failing("unknown command")
+    made = Made([plan(*steps[0]), plan(*steps[1]), plan(think())], Probe("missing", failure), budget=Budget(replans=9))
+    for strategy in ("REPLAN", "SIMPLIFIED_APPROACH", "ALTERNATIVE_TOOL"):
+        made.beliefs.add(f"recovery.TOOL_UNAVAILABLE.{strategy}", 0.1, namespace="bdi.bdi")
+    assert made.run(on_question=answer).achieved
+    assert "the other one" in made.questions[1]
 
 
 def test_where_nobody_answers_the_agent_plans_without():
@@ -365,16 +385,19 @@ def test_other_tools_need_no_change_of_the_agent():
 
 def test_what_is_dangerous_waits_for_a_yes():
     seen = []
+    clock = Clock()
 
     async def approve(request):
         seen.append(request.action.name)
+        clock.now += 1000  # a person's time costs nothing
         return ApprovalResult(True)
 
     probe = Probe("danger")
     from mindx.core.action import ActionRisk
 
     object.__setattr__(probe.definition, "risk", ActionRisk.DANGEROUS)
-    assert Made([plan(use("danger"))], probe).run(approval_handler=approve).achieved
+    made = Made([plan(use("danger"))], probe, budget=Budget(seconds=60.0), clock=clock)
+    assert made.run(approval_handler=approve).achieved
     assert seen == ["danger"]
     refused = Made([plan(use("danger", n=1)), plan(act("FAIL", message="I may not"))], probe).run()
     assert "I may not" in refused.message
