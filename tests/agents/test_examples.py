@@ -10,11 +10,12 @@ FOLDER = Path(__file__).parents[2] / "examples" / "agents"
 TALK = "write hello\nn\nnow do\ny\ny\n/clear\nwhat did we do?\n/exit\n"
 
 
-def output(name, stdin=""):
+def output(name, stdin="", stderr=""):
     done = subprocess.run(
         [sys.executable, FOLDER / f"{name}.py"], input=stdin, capture_output=True, text=True, timeout=100
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(stderr) if stderr else not done.stderr
     return done.stdout.splitlines()
 
 
@@ -30,6 +31,11 @@ def test_the_bounded_agents():
         "{'first': 'completed', 'then': 'completed'}",
         "all ended: True",
     ]
+
+
+def test_the_agents_in_processes():
+    answer, *log = output("agents_in_processes", stderr="the worker of the task")
+    assert (answer, log) == ("reader: read in another process; crasher: worker_failed", [])
 
 
 def test_the_clean_up():
