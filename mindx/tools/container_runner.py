@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +37,7 @@ answer.close()
 
 
 def runner_command(
+    tool_id: str,
     source: bytes,
     capability: str,
     arguments: Mapping[str, Any],
@@ -43,7 +45,10 @@ def runner_command(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     env: Mapping[str, str] | None = None,
 ) -> Exec:
-    """Return the Command of one call. Raises ToolError (tool_arguments_too_large)."""
+    """Return the Command of one call. Raises ToolError (tool_arguments_too_large).
+
+    Its last two words are for who reads them, in a record or a question: which tool it is, and the code's sha256.
+    """
     call = {"source": source.decode("utf-8"), "capability": capability, "arguments": dict(arguments)}
     text = json.dumps(call)
     if len(text) - len(source) > MAX_ARGUMENTS_CHARS:
@@ -52,7 +57,7 @@ def runner_command(
             "tool_arguments_too_large",
         )
     return Exec(
-        ("python3", "-I", "-c", RUNNER),
+        ("python3", "-I", "-c", RUNNER, f"{tool_id}.{capability}", hashlib.sha256(source).hexdigest()),
         WORKSPACE,
         env or {},
         text.encode(),

@@ -125,7 +125,7 @@ class CapabilityCall:
         problem = self.problem(arguments) if source else ""
         if problem:
             raise ToolError(f"the arguments of {self._shown} do not fit: {problem}", "tool_arguments_invalid")
-        return runner_command(source, self.capability.name, arguments, timeout_s=timeout_s, env=env)
+        return runner_command(self.tool_id, source, self.capability.name, arguments, timeout_s=timeout_s, env=env)
 
     async def run(self, sandbox: Sandbox, command: Exec) -> Any:
         """Send it, and return the checked answer. Raises ToolError."""

@@ -20,6 +20,8 @@ from mindx.tools.container_entry import ToolSpec
 from mindx.tools.container_tool import ContainerTool
 from mindx.tools.executor import ToolExecutor
 from mindx.tools.registry import plan_arguments
+from mindx.trace.read import read
+from mindx.trace.recorder import Recorder
 from tests.mind.improvement_support import CODE, SPEC
 from tests.tools.tool_kit import opener, run_context
 
@@ -122,6 +124,21 @@ def test_altered_code_is_not_run(tmp_path: Path):
     path.unlink()
     path.symlink_to(tmp_path / "same.py")
     assert "not there" in do(tool, {"text": "a"}).message
+
+
+def test_the_record_says_which_tool_ran_and_which_code(tmp_path: Path):
+    """A trace tells of the very code, though it went in on standard input."""
+    tool = made(tmp_path)
+    with Recorder(tmp_path / "trace.jsonl") as recorder:
+
+        async def main() -> None:
+            async with Session(recorder=recorder) as session:
+                context = run_context(open_sandbox=opener(session.sandbox))
+                await ToolExecutor([tool]).execute(ActionRequest("a1", tool.tool_id, {"text": "a"}), context)
+
+        asyncio.run(main())
+    (ran,) = [event.data for event in read(tmp_path / "trace.jsonl") if event.kind == "exec"]
+    assert list(ran["argv"][-2:]) == ["word_count.count", tool.entry.sha256]
 
 
 def test_arguments_that_do_not_fit_never_reach_the_code(tmp_path: Path):

@@ -16,7 +16,7 @@ from mindx.agents.official_tools import LiveTools, OfficialToolsRegistry
 from mindx.errors import InputError, MindxError, StateError
 from mindx.tools.builtin.calculator import CalculatorTool
 from mindx.tools.builtin.time_now import TimeNowTool
-from mindx.tools.container_entry import ToolSpec, ToolStatus
+from mindx.tools.container_entry import ToolExample, ToolSpec, ToolStatus
 from mindx.tools.registry import ToolRegistry
 from tests.mind.improvement_support import CODE, SPEC
 
@@ -145,6 +145,16 @@ def test_a_specification_that_could_do_harm_is_refused(tmp_path: Path, changed: 
         registry(tmp_path).register(spec(**changed), SOURCE, added_by="x")
     assert caught.value.code == code
     assert not (tmp_path / "official_tools_registry.json").exists()
+
+
+def test_an_example_holds_only_for_exactly_its_result():
+    """true is not 1, null must be said, and without a result any answer will do."""
+    says = {value: ToolExample.model_validate({"result": value}) for value in (1, None, "1")}
+    assert says[1].holds(1)
+    assert not any(says[1].holds(other) for other in (True, 1.5, "1", None))
+    assert says[None].holds(None)
+    assert not says[None].holds({})
+    assert ToolExample().holds({"anything": 1})
 
 
 @pytest.mark.parametrize("source", [b"", b" \n", b"x" * (256 * 1024 + 1), b"\xff\xfe"])
