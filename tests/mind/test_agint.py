@@ -197,6 +197,22 @@ def test_budgets_end_a_mission_as_partial_and_more_lets_it_go_on(tmp_path, budge
     assert asyncio.run(more()).status is AGIntStatus.COMPLETED
 
 
+def test_a_phase_that_takes_too_long_is_cut_off_and_goes_on_later(tmp_path):
+    async def main():
+        never = ScriptedTurn(text="[]", gate=asyncio.Event())
+        missions = Missions(
+            tmp_path, Model(divide=[phases("one")], plan=[never]), budget=MissionBudget(max_seconds=0.3)
+        )
+        cut = await missions.agint.run("make it", mission_id="m")
+        assert (cut.status, cut.phases[0].status) == (AGIntStatus.PARTIAL, PhaseStatus.RUNNING)
+        again = Missions(tmp_path, Model(plan=[write("a")]))
+        again.agint.take_up("m")
+        assert (await again.agint.wait()).status is AGIntStatus.COMPLETED
+        assert again.agint.mission.phases[0].attempts == 1
+
+    asyncio.run(main())
+
+
 def test_it_runs_in_the_background_and_is_paused_resumed_and_stopped(tmp_path):
     """The life of a mission: the loop is a task of its own, and each way of the table does what it says."""
 

@@ -12,11 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import anyio
+
 from mindx.agents.agint import prompts
 from mindx.agents.agint.acts import Acts, Done, MakeAgent
 from mindx.agents.agint.deciding import open_decisions
 from mindx.agents.agint.life import AGIntDecision, AGIntStage, AGIntStatus, moved
-from mindx.agents.agint.mission import MAX_DIRECTIVE, MAX_NOTES, CycleNote, Mission, MissionBudget, MissionStore
+from mindx.agents.agint.mission import MAX_DIRECTIVE, MAX_NOTES, CycleNote, Mission, MissionBudget, MissionStore, Spent
 from mindx.agents.agint.phase import PhaseStatus
 from mindx.agents.agint.watch import StuckDetector
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
@@ -74,7 +76,7 @@ class AGInt:
         self._held = ExitStack()
         self._trouble: MindxError | None = None
         self._failure: MindxError | None = None
-        self._began = self._before_s = 0.0
+        self._began, self._before = 0.0, Spent()
         self._first_cycle = 0
 
     @property
@@ -196,7 +198,7 @@ class AGInt:
     def _begin(self, mission: Mission) -> None:
         status = moved(mission.status, AGIntStatus.RUNNING)
         self._trouble = self._failure = None
-        self._began, self._before_s = self._clock(), mission.spent.seconds
+        self._began, self._before = self._clock(), mission.spent
         self._first_cycle = mission.cycle
         self._mission = mission.model_copy(update={"status": status, "message": "", "error_code": ""})
         self._keep(self._mission)
@@ -245,7 +247,7 @@ class AGInt:
             await self._go.wait()
             perception = self._perceive(acts)
             if perception.over:
-                return AGIntStatus.PARTIAL, f"{perception.over}; it can be taken up again with more"
+                return AGIntStatus.PARTIAL, f"{perception.over}; it can be taken up again"
             self._orient(perception)
             decision, reason, question = await self._decide(perception, acts)
             undone = await acts.still_holds(self.mission) if decision is AGIntDecision.COMPLETE else None
@@ -257,7 +259,11 @@ class AGInt:
             if decision is AGIntDecision.GIVE_UP:
                 self._failure = self._trouble
                 return AGIntStatus.FAILED, reason
-            error = await self._act(decision, reason, question, acts)
+            error = ""
+            with anyio.move_on_after(self.budget.max_seconds - (self._clock() - self._began)) as scope:
+                error = await self._act(decision, reason, question, acts)
+            if scope.cancelled_caught:  # a phase that was cut off goes on when the mission is taken up
+                continue
             spent = self.mission.spent
             why = stuck.look(self.mission.phases, (spent.revisions, spent.researches, spent.repairs), error)
             if why:
@@ -266,16 +272,18 @@ class AGInt:
 
     def _perceive(self, acts: Acts) -> _Perception:
         mission, budget = self.mission, self.budget
-        seconds = self._before_s + self._clock() - self._began
+        seconds = self._clock() - self._began
         tokens, acts.tokens = acts.tokens, 0
-        spent = mission.spent.model_copy(update={"seconds": round(seconds, 3), "tokens": mission.spent.tokens + tokens})
+        spent = mission.spent.model_copy(
+            update={"seconds": round(self._before.seconds + seconds, 3), "tokens": mission.spent.tokens + tokens}
+        )
         mission = mission.model_copy(update={"spent": spent, "cycle": mission.cycle + 1})
         over = ""
         if mission.cycle - self._first_cycle > budget.max_cycles:
             over = f"the limit of {budget.max_cycles} cycles is reached"
-        elif spent.seconds >= budget.max_seconds:
+        elif seconds >= budget.max_seconds:
             over = f"the limit of {budget.max_seconds:g} s is reached"
-        elif spent.tokens >= budget.max_tokens:
+        elif spent.tokens - self._before.tokens >= budget.max_tokens:
             over = f"the limit of {budget.max_tokens:,} tokens is reached"
         self._see(mission, AGIntStage.PERCEIVE)
         return _Perception(mission, self._trouble, over)

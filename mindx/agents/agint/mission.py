@@ -25,7 +25,7 @@ class _Frozen(BaseModel):
 
 
 class MissionBudget(_Frozen):
-    """What a mission may spend. A limit that is reached ends it as PARTIAL, and it can be taken up with more.
+    """What a mission may spend from its start, or from when it was taken up. What is reached ends it as PARTIAL.
 
     `cooldown_s` is what a cycle waits when the model does not answer; `repairs` how often in a row it may not.
     """
