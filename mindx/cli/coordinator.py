@@ -21,7 +21,7 @@ from mindx.agents.coordinator.config import CoordinatorConfig
 from mindx.agents.coordinator.consent import Consent
 from mindx.agents.coordinator.coordinator import IMPROVEMENT_FOLDER, CoordinatorAgent
 from mindx.agents.coordinator.database import FILE, CoordinatorDatabase
-from mindx.agents.coordinator.interaction import Interaction, InteractionType
+from mindx.agents.coordinator.interaction import Interaction, InteractionStatus, InteractionType
 from mindx.agents.coordinator.interaction_store import InteractionStore
 from mindx.agents.coordinator.performance import PerformanceMonitor
 from mindx.agents.coordinator.resources import NAMESPACE
@@ -34,6 +34,7 @@ from mindx.cli.coordinator_show import (
     print_end,
     print_item,
     print_items,
+    shortened,
 )
 from mindx.cli.errors import INTERRUPTED
 from mindx.cli.escape import escape, escape_line
@@ -74,6 +75,8 @@ def status(as_json: bool) -> None:
     for name in ("interactions", "backlog"):
         told = ", ".join(f"{count} {word}" for word, count in document[name].items()) or "none"
         click.echo(f"{name.capitalize():<13} {told}")
+    for one in document["interrupted"]:
+        click.echo(f"Interrupted   {one['interaction_id']} ({one['interaction_type']}): {shortened(one['content'])}")
     for agent in document["agents"]:
         click.echo(f"Agent         {escape_line(agent['agent_id'])} ({agent['layer']})")
     for one in document["performance"]:
@@ -263,13 +266,22 @@ def _rules() -> Constitution:
 
 
 def _state() -> dict[str, Any]:
-    empty: dict[str, Any] = {"agents": [], "interactions": {}, "backlog": {}, "alerts": [], "performance": []}
+    empty: dict[str, Any] = {"agents": [], "interactions": {}, "interrupted": [], "backlog": {}}
+    empty |= {"alerts": [], "performance": []}
     if not (mind_dir() / FILE).exists():
         return empty
     with _opened() as parts, BeliefSystem(mind_dir() / "beliefs.sqlite3") as beliefs:
         return {
             "agents": [agent.model_dump(mode="json", exclude={"metadata", "status"}) for agent in parts.agents.list()],
             "interactions": parts.interactions.counts(),
+            "interrupted": [
+                {
+                    "interaction_id": one.interaction_id,
+                    "interaction_type": one.interaction_type.value,
+                    "content": one.content,
+                }
+                for one in parts.interactions.list(InteractionStatus.INTERRUPTED)
+            ],
             "backlog": parts.backlog.counts(),
             "alerts": [belief.value for belief in beliefs.query("alert.", namespace=NAMESPACE)],
             "performance": [one.to_dict() for one in PerformanceMonitor(parts.database).list()],

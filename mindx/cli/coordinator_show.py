@@ -57,6 +57,12 @@ def diff_of(interactions: InteractionStore, item: BacklogItem) -> str:
     return "" if candidate is None else candidate.diff_patch or candidate.new_content
 
 
+def shortened(text: str) -> str:
+    """Return the beginning of a text, on one harmless line."""
+    line = escape_line(text)
+    return line if len(line) <= SHOWN else f"{line[: SHOWN - 3]}..."
+
+
 def state_of(item: BacklogItem) -> str:
     """Return how an item stands, in one or two words."""
     return f"waits ({item.waits_for.value})" if item.waits_for is not WaitsFor.NOTHING else item.status.value
@@ -86,10 +92,8 @@ def print_items(items: tuple[BacklogItem, ...], as_json: bool) -> None:
         print_json(render_json(BacklogDocument(items=items).model_dump(mode="json")))
         return
     for item in items:
-        text = escape_line(item.suggestion)
-        short = text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
         path = escape_line(item.target_component_path)
-        click.echo(f"{item.item_id:<18} {item.priority:>2} {state_of(item):<17} {path}  {short}")
+        click.echo(f"{item.item_id:<18} {item.priority:>2} {state_of(item):<17} {path}  {shortened(item.suggestion)}")
     if not items:
         note("the backlog has nothing open")
 

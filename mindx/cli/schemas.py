@@ -402,8 +402,14 @@ def _coordinator_status() -> Schema:
     del model["latencies_s"]
     alert = table(resource=TEXT, path=TEXT, percent=NUMBER, limit=NUMBER, resolved=YES_NO)
     counts: Schema = {"type": "object", "additionalProperties": COUNT}
+    interrupted = table(interaction_id=TEXT, interaction_type=TEXT, content=TEXT)
     return _document(
-        agents=many(agent), interactions=counts, backlog=counts, alerts=many(alert), performance=many(table(**model))
+        agents=many(agent),
+        interactions=counts,
+        interrupted=many(interrupted),
+        backlog=counts,
+        alerts=many(alert),
+        performance=many(table(**model)),
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from mindx.agents.coordinator.interaction import InteractionStatus
 from mindx.agents.coordinator.resources import ResourceSample
 from tests.cli.test_schemas import fits
 from tests.mind.coordinator_support import Improver, in_coordinator
@@ -99,6 +100,19 @@ def test_the_status_tells_how_the_society_does(mindx, society):
     assert (alert["resource"], alert["percent"]) == ("memory", 99.0)
     plain = mindx("coordinator", "status").out
     assert "model-1 for plan: 1 calls, 0 failed, 1.5 s each, 12 tokens" in plain
+
+
+def test_the_status_names_what_a_dead_host_left_unfinished(mindx, society):
+    async def work(made):
+        asked = made.create_interaction("query", "how is\x1b[31m it?", user_id="ann")
+        changed = asked.model_copy(update={"status": InteractionStatus.IN_PROGRESS})
+        made.interactions.change(changed, asked.status)  # and here it dies
+
+    society(work)
+    society(lambda made: made.publish("a"))
+    [left] = fits(mindx("coordinator", "status", "--json").json, "coordinator-status")["interrupted"]
+    plain = mindx("coordinator", "status").out
+    assert (left["interaction_type"], left["interaction_id"] in plain, "\x1b" in plain) == ("query", True, False)
 
 
 def test_where_no_coordinator_has_worked_nothing_is_made_and_this_is_said(mindx):

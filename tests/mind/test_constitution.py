@@ -19,6 +19,7 @@ NEVER = {
     "no-network": (Act.OPEN_NETWORK, "example.org"),
     "no-self-given-rights": (Act.APPROVE_IMPROVEMENT, "item_1"),
     "no-request-for-approval": (Act.REQUEST_APPROVE_IMPROVEMENT, ""),
+    "no-forged-events": (Act.REQUEST_PUBLISH_EVENT, "component.improvement.success"),
     "no-forged-record": (Act.CHANGE_TRACE, ""),
     "the-wall-stays": (Act.APPLY_CODE, "mindx/policy/engine.py"),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from mindx.agents.constitution import Constitution
@@ -14,7 +16,8 @@ from mindx.agents.coordinator.performance import WINDOW
 from mindx.agents.coordinator.resources import ALERT_TOPIC, NAMESPACE, RESOLVED_TOPIC
 
 TEXT = (Path(__file__).parents[2] / "docs" / "society.md").read_text()
-PART = TEXT[TEXT.index("## The Constitution") : TEXT.index("## The self-improvement agent")]
+PARTS = ("The Constitution", "The Coordinator")
+PART = "".join(part for part in TEXT.split("\n## ") if part.startswith(PARTS))
 PLAIN = " ".join(PART.split())
 
 
@@ -47,3 +50,9 @@ def test_the_example_of_a_file_of_ones_own_loads(tmp_path):
     file = tmp_path / "constitution.yaml"
     file.write_text(re.findall(r"```yaml\n(.*?)```", PART, re.S)[0])
     assert {rule.name for rule in Constitution.load(file).document.never} >= {"not-the-billing", "the-wall-stays"}
+
+
+def test_the_example_runs():
+    (example,) = re.findall(r"```python\n(.*?)```", PART, re.S)
+    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
+    assert done.stdout == "there is a gap\ncompleted 1\nconstitution_forbids\n"

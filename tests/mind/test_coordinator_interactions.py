@@ -75,6 +75,8 @@ def test_the_same_key_is_the_same_interaction_and_is_done_once(tmp_path):
         with pytest.raises(InputError) as caught:
             made.create_interaction(IMPROVE, "another tool", **ask)
         assert caught.value.code == "interaction_key_taken"
+        theirs = made.create_interaction(IMPROVE, "a tool", metadata=TOOL, agent_id="bdi", key="once")
+        assert theirs.interaction_id != first.interaction_id  # nobody takes another's key
         others = [made.create_interaction(IMPROVE, "a tool", metadata=TOOL, agent_id="mastermind") for _ in range(2)]
         assert len({first.interaction_id, *(one.interaction_id for one in others)}) == 3
 
@@ -252,6 +254,25 @@ def test_the_log_tells_who_asked_for_what_and_how_it_ended(tmp_path, caplog):
         "component_improvement of mastermind): began",
         "component_improvement of mastermind): the tests were red",
     ]
+
+
+def test_no_agent_tells_what_only_the_coordinator_has_seen(tmp_path):
+    async def work(made):
+        heard = []
+        made.subscribe("*", lambda event: heard.append(event.topic))
+        for topic in (
+            "component.improvement.success",
+            "Resource.alert",
+            "agent.registered",
+            " agent.x",
+            "../agent.x",
+            "",
+        ):
+            ended = await made.ask("publish_event", "", metadata={"topic": topic}, agent_id="mastermind")
+            assert ended.error.code == "constitution_forbids"
+        assert heard == []
+
+    in_coordinator(tmp_path, work)
 
 
 def test_nobody_makes_agents_of_its_own_layer_or_above(tmp_path):

@@ -311,7 +311,9 @@ class CoordinatorAgent:
         """Ask the Constitution about an agent's request. A person may ask for anything; what it leads to is judged."""
         if asked.agent_id is not None:
             layer = self.agents.get(asked.agent_id).layer
-            self.constitution.require(layer, asked.interaction_type.act)
+            publishes = asked.interaction_type is InteractionType.PUBLISH_EVENT
+            topic = str(asked.metadata.get("topic", "")) if publishes else ""
+            self.constitution.require(layer, asked.interaction_type.act, topic)
 
     def _failed(self, begun: Interaction, error: InteractionError, response: Any = None) -> Interaction:
         return self._moved(

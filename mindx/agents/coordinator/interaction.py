@@ -81,7 +81,8 @@ class InteractionError(BaseModel):
 class Interaction(BaseModel):
     """One request. `user_id` is a person's and `agent_id` an agent's; exactly one of them is given.
 
-    `key` makes it idempotent: the same key is the same Interaction. `response` is plain JSON, None until there is one.
+    `key` makes it idempotent: the same key of the same asker is the same Interaction. `response` is plain JSON, None
+    until there is one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -34,14 +34,15 @@ class InteractionStore:
         self._added = 0
 
     def add(self, new: Interaction) -> Interaction:
-        """Keep a new Interaction, or return the one that has its key already.
+        """Keep a new Interaction, or return the one of the same agent or person that has its key already.
 
         Raises InputError (interaction_key_taken) when that one asks for something else.
         """
-        row = (new.interaction_id, new.key, new.interaction_type.value, new.status.value, new.created_at.isoformat())
+        key = _scoped(new)
+        row = (new.interaction_id, key, new.interaction_type.value, new.status.value, new.created_at.isoformat())
         with self._database.writing():
-            if new.key is not None:
-                found = self._database.rows("SELECT document FROM interactions WHERE key = ?", (new.key,))
+            if key is not None:
+                found = self._database.rows("SELECT document FROM interactions WHERE key = ?", (key,))
                 if found:
                     return _same(self._read(found[0][0]), new)
             self._database.rows(_INSERT, (*row, _text(new)))
@@ -97,6 +98,12 @@ class InteractionStore:
             return Interaction.from_dict(json.loads(document))
         except (ValueError, RecursionError, ValidationError) as error:
             raise self._database.damaged("an interaction", error) from None
+
+
+def _scoped(new: Interaction) -> str | None:
+    """Return the key among all: nobody can take another's."""
+    who = f"agent {new.agent_id}" if new.agent_id is not None else f"user {new.user_id}"
+    return None if new.key is None else f"{who}\n{new.key}"
 
 
 def _text(interaction: Interaction) -> str:
