@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from mindx.cli.escape import escape_line
 from mindx.policy.layers import PROJECT_FILE, distrust, trust
-from mindx.project_file import NAME, trust_project_file
+from mindx.project_file import NAME, policy_path, read_project_file, trust_project_file
 
 
 @click.command(name="trust", epilog="\b\nExamples:\n  mindx trust .\n  mindx trust --forget .")
@@ -29,8 +30,13 @@ def command(folder: Path, forget: bool) -> None:
     if os.path.lexists(folder / PROJECT_FILE) or not has_settings:
         _tell(folder / PROJECT_FILE, trust(folder))
     if has_settings:
-        _tell(project, trust_project_file(project))
+        digest = trust_project_file(project)
+        found = read_project_file(project)
+        policy = policy_path(found.wishes, project)
+        _tell(project, digest, [*([str(found.wishes.policy)] if policy is not None else []), *found.files])
 
 
-def _tell(path: Path, digest: str) -> None:
-    click.echo(escape_line(f"{path} is trusted while its content is sha256:{digest}."))
+def _tell(path: Path, digest: str, beside: Sequence[str] = ()) -> None:
+    """Say what is trusted: the file, and what else of the project the digest is about."""
+    names = f"{path} with {', '.join(beside)} is" if beside else f"{path} is"
+    click.echo(escape_line(f"{names} trusted while the content is sha256:{digest}."))
