@@ -39,4 +39,5 @@ def command(folder: Path, forget: bool) -> None:
 def _tell(path: Path, digest: str, beside: Sequence[str] = ()) -> None:
     """Say what is trusted: the file, and what else of the project the digest is about."""
     names = f"{path} with {', '.join(beside)} is" if beside else f"{path} is"
-    click.echo(escape_line(f"{names} trusted while the content is sha256:{digest}."))
+    whose = "their" if beside else "its"
+    click.echo(escape_line(f"{names} trusted while {whose} content is sha256:{digest}."))
