@@ -9,8 +9,6 @@ import click
 
 from mindx.cli.errors import tell
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.prose import note as note
-from mindx.cli.prose import print_json as print_json
 from mindx.cli.prose import styled
 from mindx.cli.status_line import StepLine
 from mindx.core.fault import Fault

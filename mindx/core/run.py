@@ -10,8 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mindx.core.abridge import abridge, abridge_value
-from mindx.core.document import SCHEMA_VERSION as SCHEMA_VERSION
-from mindx.core.document import render_json as render_json
+from mindx.core.document import SCHEMA_VERSION
 from mindx.core.fault import Fault
 from mindx.core.observation import Observation, Status
 from mindx.core.output import OutputEncoding, encode_output, plain_text, plain_value
