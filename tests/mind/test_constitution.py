@@ -8,6 +8,7 @@ import pytest
 
 from mindx.agents.constitution import Act, Constitution, ConstitutionError, Layer
 from mindx.errors import InputError
+from tests.test_seed_checklist import functions_of
 
 RULES = Constitution.load()
 # Every rule that is built in, with an act (and a target) that it forbids, or that it makes wait for a person. Whoever
@@ -26,6 +27,52 @@ NEVER = {
 PERSON = {
     "critical-components": (Act.CHANGE_CODE, "mindx/agents/bdi/agent.py"),
     "rollback-by-a-person": (Act.ROLL_BACK_CODE, "src/a.py"),
+}
+# The tests in which a layer above, a model or a request orders a layer below to break the rule, through the interface
+# that it has, and the layer below does not.
+MIND = "tests/mind/test_"
+ORDERS = {
+    "no-code-of-a-model-on-the-host": [
+        f"{MIND}container_tool.py::test_a_generated_tool_answers_from_the_container",
+        f"{MIND}container_tool.py::test_altered_code_is_not_run",
+    ],
+    "no-writing-past-the-review": [
+        f"{MIND}improvement_agent.py::test_a_candidate_that_passes_leaves_its_diff_and_nothing_in_the_project",
+        f"{MIND}improvement_apply.py::test_only_the_judged_bytes_of_the_target_are_written",
+    ],
+    "no-secrets": [
+        "tests/attack/test_machine.py::test_k1_no_variable_of_the_host_gets_in",
+        "tests/attack/test_model.py::test_k2_the_key_to_the_model_is_nowhere",
+    ],
+    "no-network": [
+        "tests/attack/test_machine.py::test_e1_nothing_is_reachable",
+        f"{MIND}coordinator_interactions.py::test_a_request_cannot_choose_folders_policies_or_approvals",
+    ],
+    "no-self-given-rights": [
+        f"{MIND}coordinator_interactions.py::test_an_agent_asks_for_what_its_layer_may_and_only_a_person_approves",
+        f"{MIND}coordinator_interactions.py::test_a_request_cannot_choose_folders_policies_or_approvals",
+        f"{MIND}mastermind.py::test_budgets_hold",
+    ],
+    "no-request-for-approval": [
+        f"{MIND}coordinator_interactions.py::test_an_agent_asks_for_what_its_layer_may_and_only_a_person_approves",
+    ],
+    "no-forged-events": [f"{MIND}coordinator_interactions.py::test_no_agent_tells_what_only_the_coordinator_has_seen"],
+    "no-forged-record": [
+        f"{MIND}mastermind_parts.py::test_what_has_ended_is_in_the_history_once_with_its_latest_end",
+        f"{MIND}mastermind_parts.py::test_a_damaged_history_is_never_written_over",
+    ],
+    "the-wall-stays": [
+        f"{MIND}coordinator_backlog.py::test_no_yes_opens_the_wall",
+        f"{MIND}improvement_agent.py::test_what_the_constitution_forbids_is_not_even_tried",
+    ],
+    "critical-components": [
+        f"{MIND}coordinator_backlog.py::test_a_critical_target_waits_for_a_person_before_anything_is_done",
+        f"{MIND}improvement_apply.py::test_a_critical_target_waits_for_a_person",
+    ],
+    "rollback-by-a-person": [
+        f"{MIND}coordinator_interactions.py::test_an_agent_asks_for_what_its_layer_may_and_only_a_person_approves",
+        f"{MIND}improvement_apply.py::test_a_person_decides_about_a_roll_back",
+    ],
 }
 ONE = "{name: a, acts: [model.call], reason: r}"
 # The trust of S2: who may do what, and nobody else.
@@ -47,6 +94,14 @@ TRUST = {
 def test_the_tables_of_this_test_name_every_rule():
     assert {rule.name for rule in RULES.document.never} == set(NEVER)
     assert {rule.name for rule in RULES.document.person} == set(PERSON)
+
+
+@pytest.mark.parametrize("rule", [*NEVER, *PERSON])
+def test_every_rule_has_orders_that_a_layer_below_did_not_obey(rule):
+    assert ORDERS[rule]
+    for node_id in ORDERS[rule]:
+        path, _, name = node_id.partition("::")
+        assert name in functions_of(path), node_id
 
 
 @pytest.mark.parametrize("layer", Layer)
