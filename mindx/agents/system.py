@@ -20,6 +20,7 @@ from mindx.agents.agint.mission import MissionBudget, MissionStore
 from mindx.agents.agint.phase_agent import PhaseAgent
 from mindx.agents.answer import tokens_of
 from mindx.agents.bdi import BDIAgent, Budget
+from mindx.agents.bdi.run import Asker
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Constitution, Layer
 from mindx.agents.coordinator.config import CoordinatorConfig
@@ -100,6 +101,7 @@ class MissionSystem:
         box: LazySandbox,
         *,
         approval_handler: HumanApprovalHandler | None = None,
+        on_question: Asker | None = None,
         agent_budget: Budget | None = None,
         budget: MissionBudget | None = None,
         **options: Any,
@@ -120,7 +122,7 @@ class MissionSystem:
                 reports=reports,
                 escalates=True,
             )
-            return PhaseAgent(agent, box, approval_handler, self._hear)
+            return PhaseAgent(agent, box, approval_handler, on_question, self._hear)
 
         return AGInt(
             self._model_of(AGINT_ID),

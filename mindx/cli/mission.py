@@ -15,7 +15,7 @@ from mindx.agents.bdi import Budget
 from mindx.agents.system import MissionSystem
 from mindx.agents.work_record import WorkRecord
 from mindx.cli.agent_parts import at_terminal, model_option, provider_of, recorded, script_option, tell_changes
-from mindx.cli.approve_action import ask_at_terminal
+from mindx.cli.approve_action import answer_at_terminal, ask_at_terminal
 from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
@@ -107,6 +107,7 @@ def command(
                 agint = system.agint(
                     box,
                     approval_handler=ask_at_terminal if at_terminal() else None,
+                    on_question=answer_at_terminal if at_terminal() else None,
                     agent_budget=_budget(loaded),
                     budget=MissionBudget(max_cycles=max_cycles),
                 )

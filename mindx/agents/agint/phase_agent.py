@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from mindx.agents.bdi import BDIAgent, BDIResult, Criterion, Goal
 from mindx.agents.bdi.checking import VERIFY_CRITERION
-from mindx.agents.bdi.run import limits_for
+from mindx.agents.bdi.run import Asker, limits_for
 from mindx.agents.outer_failure import raise_outer
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
@@ -24,17 +23,18 @@ from mindx.tools.executor import ToolExecutor
 
 
 class PhaseAgent:
-    """A BDI agent as AGInt needs it."""
+    """A BDI agent as AGInt needs it; without `on_question` what it asks has no answer."""
 
     def __init__(
         self,
         agent: BDIAgent,
         box: LazySandbox,
         approval_handler: HumanApprovalHandler | None = None,
+        on_question: Asker | None = None,
         event_handler: EventHandler | None = None,
     ) -> None:
         self._agent, self._box = agent, box
-        self._approve, self._hear = approval_handler, event_handler
+        self._approve, self._answer, self._hear = approval_handler, on_question, event_handler
 
     @property
     def goal(self) -> Goal | None:
@@ -46,13 +46,12 @@ class PhaseAgent:
         return self._agent.set_goal(text, criteria, priority)
 
     async def run(self) -> BDIResult:
-        """Pursue the goal to an end. Nobody answers questions here: an agent decides by itself, or fails."""
-        limits = limits_for(self._agent, asks=self._approve is not None)
+        """Pursue the goal to an end."""
         return await self._agent.run(
             box=self._box,
             approval_handler=self._approve,
+            on_question=self._answer,
             event_handler=self._hear,
-            config=replace(limits, interactive=False),
         )
 
     async def check(self, criteria: Sequence[Criterion]) -> tuple[str, ...]:
@@ -65,7 +64,7 @@ class PhaseAgent:
             run_id=new_id("run"),
             task="check what was achieved",
             task_state=TaskState("check what was achieved"),
-            config=replace(limits_for(self._agent, asks=False), interactive=False),
+            config=limits_for(self._agent, asks=False, answers=False),
             policy=SessionPolicy(),
             open_sandbox=self._box.open,
             operator_engine=self._box.engine,
