@@ -33,10 +33,10 @@ import json, sys
 options = dict(item[2:].split("=", 1) for item in sys.argv if item.startswith("--") and "=" in item)
 request = json.load(open(options["context-file"]))
 answer = {answer}
+{before}
 line = json.dumps(answer)
 open(options["result-file"], "w").write({kept})
 sys.stderr.write("at work\\n")
-{before}
 print({printed})
 sys.exit({code})
 """
@@ -56,9 +56,16 @@ def good(**changed: object) -> dict[str, object]:
 
 
 def agent(
-    answer: object = None, *, kept: str = "line", printed: str = "line", code: int = 0, before: str = ""
+    answer: object = None,
+    *,
+    kept: str = "line",
+    printed: str = "line",
+    code: int = 0,
+    before: str = "",
+    operation: str = "",
 ) -> tuple[str, ...]:
     shown = good() if answer is None else answer
+    before += f"\nanswer['data']['operation_type'] = {operation!r}" if operation else ""
     return program(ANSWERS.format(answer=repr(shown), kept=kept, printed=printed, code=code, before=before))
 
 
@@ -182,8 +189,9 @@ def test_the_specification_reaches_the_agent_in_a_private_file(tmp_path: Path):
                "final_status": "SUCCESS_EVALUATED"}}), "attempts"),
         (agent(good(new_content="evil()")), "sha256"),
         (agent(good(sha256="")), "sha256"),
-        (agent({"status": "FAILURE", "message": "", "data": {"operation_type": "improve_self",
-               "final_status": "FAILED_SETUP"}}, code=1), "asked"),
+        (agent(good(), operation="improve_self"), "was asked for develop_tool"),
+        (agent({"status": "FAILURE", "message": "no context", "data": {"operation_type": "improve_self",
+               "final_status": "FAILED_INPUT"}}, code=2), "no context"),
         (agent(before="import os, signal; os.kill(os.getpid(), signal.SIGKILL)"), "signal 9"),
         (program("import sys; sys.exit('Traceback: it broke')"), "it broke"),
         (("/nonexistent/agent",), "could not be started"),

@@ -136,8 +136,9 @@ class SelfImprovementAgent:
             results.append(result)
             trace.record("cycle_finished", **result.model_dump(mode="json", exclude={"new_content", "diff_patch"}))
             _LOG.info("Cycle %d ended: %s %s", cycle, result.implementation_status.value, result.error_message)
-            if result.implementation_status.value.startswith("SUCCESS"):
-                break
+            status = result.implementation_status
+            if status.value.startswith("SUCCESS") or status is _Status.FAILED_SETUP:
+                break  # without a container the next attempt would come no further
             feedback = f"{result.error_message}\n{result.evaluation.notes}".strip()
         return tuple(results)
 

@@ -93,7 +93,7 @@ def _answer(request: ImprovementRequest, end: Ended, folder: Path) -> Improvemen
         result, problem = parse_result(kept)
     if result is not None and result.ok != (end.exit_code == 0):
         problem = f"it says {result.status.value} and ended with exit code {end.exit_code}"
-    if result is not None and not problem and result.data.operation_type is not request.operation:
+    if result is not None and not problem and result.ok and result.data.operation_type is not request.operation:
         problem = f"it says {result.data.operation_type.value} and was asked for {request.operation.value}"
     if result is not None and not problem:
         return result
