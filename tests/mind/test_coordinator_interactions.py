@@ -347,6 +347,17 @@ def test_a_damaged_database_is_told_and_left_as_it_is(tmp_path):
     assert (tmp_path / "coordinator.sqlite3").read_bytes() == rubbish
 
 
+def test_a_coordinator_that_cannot_open_holds_nothing(tmp_path):
+    async def damage(made):
+        made.database.rows("INSERT INTO performance VALUES ('m', 't', '[')")
+
+    in_coordinator(tmp_path, damage)
+    for _ in range(2):  # the second time it is the same trouble, not the lock of the first
+        with pytest.raises(StateError) as caught:
+            in_coordinator(tmp_path, damage)
+        assert caught.value.code == "coordinator_corrupt"
+
+
 def test_a_damaged_interaction_is_told_and_not_done(tmp_path):
     async def add(made):
         return made.create_interaction(IMPROVE, "a tool", metadata=TOOL, agent_id="mastermind").interaction_id

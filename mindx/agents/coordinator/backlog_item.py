@@ -89,6 +89,16 @@ class BacklogItem(BaseModel):
         words = " ".join(self.suggestion.split()).casefold()
         return self.target_component_path.casefold(), words[:SAME_CHARS]
 
+    def summary(self) -> dict[str, Any]:
+        """Return what a list of items tells, as plain values."""
+        return {
+            "item_id": self.item_id,
+            "target_component_path": self.target_component_path,
+            "suggestion": self.suggestion[:300],
+            "priority": self.priority,
+            "status": self.status.value,
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return self.model_dump(mode="json")

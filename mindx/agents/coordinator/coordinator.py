@@ -92,36 +92,26 @@ class CoordinatorAgent:
         self.config = config or CoordinatorConfig()
         self._now, self._new_id, self._campaigns = now, new_id, campaigns
         self._closed = False
-        self._held = ExitStack()
-        try:
-            busy = InputError("coordinator_in_use", f"another coordinator works in {self.state_dir}; end it first")
-            self._held.enter_context(locked(self.state_dir / LOCK, busy))
-            self.database = CoordinatorDatabase(self.state_dir)
-            self._held.callback(self.database.close)
-            self.interactions = InteractionStore(self.database)
-            self.agents = AgentBook(self.database)
-            self.interrupted = self.interactions.interrupt(self.time())
-            self.backlog = Backlog(self.database, self.time, new_id, self.config.max_backlog)
-            self.backlog.interrupt_all()
-            self.consent = Consent(self.backlog, self.interactions, self.constitution, self.time)
-            self.agents.register(COORDINATOR_ID, "coordinator", self.time(), instance=self)
-        except BaseException:
-            self._held.close()
-            raise
         self.events = EventBus(self.config.listener_timeout_s)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one while somebody holds it
         self._light = asyncio.Semaphore(self.config.max_interactions)
         self._heavy = asyncio.Semaphore(self.config.max_heavy)
         self._improving = asyncio.Semaphore(self.config.max_improvements)
+        self._tasks: list[asyncio.Task[None]] = []
         self.resources = ResourceMonitor(
             beliefs, self._announce, self.config.resources, constitution=self.constitution, measure=measure, now=now
         )
-        self.performance = PerformanceMonitor(self.database, self.config.prices, now)
-        self.provider = provider and self.performance.watched(provider, "coordinator")
+        self.worker = BacklogWorker(self, COORDINATOR_ID, self.resources.cpu_percent)
+        self._held = ExitStack()
+        try:
+            self._open()
+        except BaseException:
+            self._held.close()
+            raise
+        self.provider = provider and self.performance.watched(provider, COORDINATOR_ID)
         self.verifier = verifier or TaskVerifier(
             project, policy, self.provider, model=self.config.model, timeout_s=self.config.verify_timeout_s
         )
-        self.worker = BacklogWorker(self, COORDINATOR_ID, self.resources.cpu_percent)
         desk = ImprovementDesk(
             self.constitution,
             self.backlog,
@@ -136,7 +126,21 @@ class CoordinatorAgent:
             InteractionType.COMPONENT_IMPROVEMENT: desk.process,
             InteractionType.ROLLBACK_COMPONENT: desk.roll_back,
         }
-        self._tasks: list[asyncio.Task[None]] = []
+
+    def _open(self) -> None:
+        """Take the folder, read what is there, and mark what a dead host left in progress."""
+        busy = InputError("coordinator_in_use", f"another coordinator works in {self.state_dir}; end it first")
+        self._held.enter_context(locked(self.state_dir / LOCK, busy))
+        self.database = CoordinatorDatabase(self.state_dir)
+        self._held.callback(self.database.close)
+        self.interactions = InteractionStore(self.database)
+        self.agents = AgentBook(self.database)
+        self.backlog = Backlog(self.database, self.time, self._new_id, self.config.max_backlog)
+        self.performance = PerformanceMonitor(self.database, self.config.prices, self._now)
+        self.consent = Consent(self.backlog, self.interactions, self.constitution, self.time)
+        self.interrupted = self.interactions.interrupt(self.time())
+        self.backlog.interrupt_all()
+        self.agents.register(COORDINATOR_ID, COORDINATOR_ID, self.time(), instance=self)
 
     def time(self) -> datetime:
         """Return the time by this coordinator's clock."""
@@ -240,7 +244,7 @@ class CoordinatorAgent:
             "agents": [agent.model_dump(mode="json", exclude={"metadata"}) for agent in self.agents.list()],
             "interactions": self.interactions.counts(),
             "backlog": self.backlog.counts(),
-            "open_items": [item.to_dict() for item in self.backlog.list() if item.status in OPEN][:SHOWN_ITEMS],
+            "open_items": [item.summary() for item in self.backlog.list() if item.status in OPEN][:SHOWN_ITEMS],
             "resources": None if sample is None else sample.to_dict(),
             "alerts": [alert.to_dict() for alert in self.resources.alerts],
             "performance": [one.to_dict() for one in self.performance.list()],
