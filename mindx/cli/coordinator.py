@@ -122,8 +122,9 @@ def approve(item_id: str, yes: bool, by: str, as_json: bool) -> int:
     with _opened() as parts:
         item = parts.backlog.get(item_id)
         change = item.waits_for is WaitsFor.CHANGE
-        if not yes:
-            _ask(item, diff_of(parts.interactions, item))
+        if not yes and not _agreed(item, diff_of(parts.interactions, item)):
+            note("nothing was approved")
+            return 1
         approved = parts.consent.approve(item_id, by or getpass.getuser())
     if not change:
         print_item(approved, "", as_json)
@@ -288,12 +289,12 @@ def _state() -> dict[str, Any]:
         }
 
 
-def _ask(item: BacklogItem, diff: str) -> None:
-    """Show what is to be approved and have it confirmed. Raises InputError (approval_unseen), click.Abort."""
+def _agreed(item: BacklogItem, diff: str) -> bool:
+    """Show what is to be approved and return the person's answer. Raises InputError (approval_unseen), click.Abort."""
     if not at_terminal():
         message = f"there is no terminal to ask at; look at it (`mindx coordinator backlog {item.item_id}`), then --yes"
         raise InputError("approval_unseen", message)
     note(f"{escape_line(item.target_component_path)}: {escape(item.suggestion)}")
     if diff:
         note(escape(diff))
-    click.confirm("Apply this change?" if diff else "Let the work begin?", abort=True, err=True)
+    return click.confirm("Apply this change?" if diff else "Let the work begin?", err=True)

@@ -6,9 +6,11 @@ import pytest
 
 from mindx.agents.coordinator.interaction import InteractionStatus
 from mindx.agents.coordinator.resources import ResourceSample
+from tests.cli.conftest import COMMAND
 from tests.cli.test_schemas import fits
 from tests.mind.coordinator_support import Improver, in_coordinator
 from tests.mind.improvement_support import turns, write_script
+from tests.workspace.terminal import Terminal
 
 TARGET = {"target_component": "src/a.py", "is_critical_target": True}
 
@@ -172,3 +174,19 @@ def test_a_person_has_the_next_item_worked_on(engine_mindx, society):
     assert file.read_text() == "# newer\n"
     nothing = mindx(*arguments)
     assert (nothing.code, fits(nothing.json, "coordinator-interaction")["interaction"]) == (0, None)
+
+
+def test_a_person_at_the_terminal_sees_the_change_and_is_asked(mindx, society):
+    file = mindx.folder / "project/src/a.py"
+    society(ask)
+    [item] = mindx("coordinator", "backlog", "--json").json["items"]
+    mindx("coordinator", "approve", item["item_id"], "--yes")
+    society(lambda made: made.worker.work_once())
+    words = [*COMMAND, "coordinator", "approve", item["item_id"]]
+    for answer, code, content in (("n", 1, "# old\n"), ("y", 0, "# new\n")):
+        terminal = Terminal(words, mindx.env)
+        shown = terminal.expect("Apply this change?")
+        assert "src/a.py" in shown
+        assert "# new" in shown
+        terminal.type(f"{answer}\r")
+        assert (terminal.end(), file.read_text()) == (code, content)
