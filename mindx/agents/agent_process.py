@@ -95,7 +95,7 @@ class AgentProcess:
     ) -> AgentResult:
         """Run one task in a new process and return its result; when the caller is cancelled, all of it is killed.
 
-        Raises InputError (run_exists, worker_closed).
+        Raises InputError (run_exists, worker_closed, worker_task_invalid).
         """
         name = checked_id(run_id or new_id("run"), "run id")
         if self._closing:
@@ -103,9 +103,13 @@ class AgentProcess:
         if name in self._workers:
             raise InputError("run_exists", f"there is a run {name} already")
         bounds = Bounds(replace(config or self.config, interactive=False), policy, environment)
+        try:
+            order = encode(run_message(name, task, bounds, event_handler is not None))
+        except WireError as error:
+            raise InputError("worker_task_invalid", f"the task cannot be given to a process: {error}") from None
         worker = self._workers[name] = _Worker(name, bounds, event_handler, self._grace_s)
         try:
-            return await worker.run(task, self._command, self._env, self._start_timeout_s)
+            return await worker.run(order, self._command, self._env, self._start_timeout_s)
         finally:
             del self._workers[name]
 
@@ -151,14 +155,14 @@ class _Worker:
         self._left_s = bounds.config.total_timeout_s + grace_s
 
     async def run(
-        self, task: str, command: Sequence[str], env: Mapping[str, str] | None, start_timeout_s: float
+        self, order: bytes, command: Sequence[str], env: Mapping[str, str] | None, start_timeout_s: float
     ) -> AgentResult:
         folder = Path(tempfile.mkdtemp(prefix="mindx-", dir=_socket_parent()))  # mode 0700: nobody else gets in
         try:
             server = await asyncio.start_unix_server(self._take, str(folder / "worker"), limit=2**16)
             try:
                 return await self._within(
-                    task, command, {**(os.environ if env is None else env)}, folder, start_timeout_s
+                    order, command, {**(os.environ if env is None else env)}, folder, start_timeout_s
                 )
             finally:
                 server.close()
@@ -167,7 +171,7 @@ class _Worker:
             self.gone.set()
 
     async def _within(
-        self, task: str, command: Sequence[str], env: dict[str, str], folder: Path, start_timeout_s: float
+        self, order: bytes, command: Sequence[str], env: dict[str, str], folder: Path, start_timeout_s: float
     ) -> AgentResult:
         # The keeper imports nothing of ours, and nothing of the folder it is started in.
         self._process = process = await asyncio.create_subprocess_exec(
@@ -188,7 +192,7 @@ class _Worker:
             waiting: set[asyncio.Future[Any]] = {self._connected, exited}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if self._connected.done():
-                result = await self._speak(self._connected.result(), task)
+                result = await self._speak(self._connected.result(), order)
                 await asyncio.wait({exited}, timeout=self._grace_s)  # it closes what it has opened
                 return result
             problem = "it ended before it connected"
@@ -202,14 +206,13 @@ class _Worker:
                 await self._end(exited, said)
         return self._failed(problem, await exited, said.result())
 
-    async def _speak(self, connection: _Connection, task: str) -> AgentResult:
+    async def _speak(self, connection: _Connection, order: bytes) -> AgentResult:
         hello = await read_message(connection.reader)
         if hello is None:
             raise _EndedError
         if hello != {"type": "hello", "version": VERSION}:
             raise WireError("it greets otherwise")
-        heard = self._event_handler is not None
-        connection.writer.write(encode(run_message(self._run_id, task, self._bounds, heard)))
+        connection.writer.write(order)
         self._watch()
         while True:
             message = await read_message(connection.reader)

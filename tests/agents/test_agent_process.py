@@ -192,11 +192,11 @@ def test_words_after_the_greeting_that_are_none_end_the_worker():
 def test_a_run_without_a_limit_is_not_ended_by_the_limit_of_its_start():
     error = {"code": "cancelled", "message": "mine", "phase": "runtime", "recoverable": False, "details": {}}
     text = "import json, time\ndef say(m):\n    d = json.dumps(m).encode(); s.sendall(struct.pack('>I', len(d)) + d)\n"
-    text += "say({'type': 'hello', 'version': 1})\ntime.sleep(1.7)\n"
+    text += "say({'type': 'hello', 'version': 1})\ntime.sleep(3.2)\n"
     said = {"type": "failed", "error": error}
     command = speaking(f"{text}say({said!r})\ns.recv(1)")
     config = RunConfig(total_timeout_s=math.inf)
-    result = in_time(AgentProcess(command=command, config=config, start_timeout_s=1.5).run("go"))
+    result = in_time(AgentProcess(command=command, config=config, start_timeout_s=3.0).run("go"))
     assert result.error == "mine"
 
 
@@ -266,6 +266,9 @@ def test_what_cannot_be_a_worker_is_refused():
         with pytest.raises(InputError) as caught:
             AgentProcess(**arguments)
         assert caught.value.code == "worker_invalid"
+
+    with pytest.raises(InputError, match="at most 16,777,216"):
+        run("told", "x" * (17 * 1024 * 1024))
 
     async def story():
         far = AgentProcess(f"{FACTORIES}:told")

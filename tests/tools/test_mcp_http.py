@@ -44,7 +44,7 @@ def with_tools(work: Callable[[MCPToolSet, Do], Awaitable[Any]], url: str, **opt
 
 
 def at(url: str, **options: Any) -> MCPServerConfig:
-    return MCPServerConfig("far", url=url, run_on="host", **{"timeout_s": 5.0, "start_timeout_s": 5.0, **options})
+    return MCPServerConfig("far", url=url, run_on="host", **{"timeout_s": 5.0, "start_timeout_s": 20.0, **options})
 
 
 def refused(url: str, **options: Any) -> MCPConnectionError:
