@@ -50,7 +50,7 @@ from mindx.runtime.tasks.atomic import locked, replace_file
 from mindx.runtime.vetting import tools_for
 
 AGINT_ID = "agint"
-CONSTITUTION_FILE = "constitution.yaml"
+CONSTITUTION_FILE, LOCK_FILE = "constitution.yaml", "lock"
 
 
 class MissionSystem:
@@ -210,7 +210,7 @@ class MindSystem(MissionSystem):
             "system_in_use",
             f"another system works in {self.folder}; wait for its campaign, or end it with `mindx campaign stop`",
         )
-        held.enter_context(locked(self.folder / "lock", busy))
+        held.enter_context(locked(self.folder / LOCK_FILE, busy))
         await super()._opened(held)
         store = CampaignStore(self.folder)
         coordinator = CoordinatorAgent(
@@ -268,3 +268,14 @@ class MindSystem(MissionSystem):
     def _model_of(self, task: str) -> BaseProvider:
         """Return the model as one whose calls the Coordinator's monitor counts."""
         return self.coordinator.performance.watched(super()._model_of(task), task)
+
+
+def is_free(folder: Path) -> bool:
+    """Return whether no system works in this folder now."""
+    if not (folder / LOCK_FILE).exists():
+        return True
+    try:
+        with locked(folder / LOCK_FILE, InputError("system_in_use", "")):
+            return True
+    except InputError:
+        return False

@@ -11,7 +11,7 @@ import click
 from mindx.agents.mastermind.campaign import CampaignStatus, StrategicCampaign
 from mindx.agents.mastermind.campaign_store import CampaignStore
 from mindx.agents.mastermind.stop_switch import ALL, StopSwitch
-from mindx.agents.system import MindSystem
+from mindx.agents.system import MindSystem, is_free
 from mindx.agents.work_record import WorkRecord
 from mindx.cli.agent_parts import model_option, provider_of, recorded, script_option
 from mindx.cli.errors import INTERRUPTED, say
@@ -61,7 +61,7 @@ def command() -> None:
 )
 @click.argument("directive", required=False, default="")
 @click.option("--id", "campaign_id", metavar="ID", default="", help="The campaign's id; without it one is made.")
-@click.option("--resume", metavar="ID", default="", help="Go on with a campaign that was stopped or cut off.")
+@click.option("--resume", metavar="ID", default="", help="Go on with a campaign that is not complete.")
 @click.option(
     "--max-cycles", metavar="N", type=click.IntRange(1, 10_000), help="Stop the agent after N cycles.  [default: 25]"
 )
@@ -169,6 +169,8 @@ def show_campaign(campaign: str, as_json: bool) -> None:
         click.echo(escape_line(f"  tool {task.tool_id} {task.version}, attempt {task.attempt}: {told}"))
     if one.outcome is not None:
         click.echo(escape_line(f"  outcome: {one.outcome.summary}"))
+    if one.status is not CampaignStatus.COMPLETED:
+        click.echo(f"  `mindx campaign run --resume {one.campaign_id}` takes it up again")
 
 
 @command.command(name="stop", epilog="\b\nExamples:\n  mindx campaign stop\n  mindx campaign stop --release")
@@ -203,7 +205,10 @@ def _store() -> CampaignStore:
 
 
 def _standing(one: StrategicCampaign) -> str:
-    return one.status.value
+    """Return the status; of one that says RUNNING while nobody holds the folder, the process has died."""
+    if one.status.ended or not is_free(mind_dir()):
+        return one.status.value
+    return "CUT OFF"
 
 
 def _time(seconds: float) -> str:
@@ -219,6 +224,6 @@ def _print_end(one: StrategicCampaign, as_json: bool) -> int:
         click.echo(escape_line(f"Campaign {one.campaign_id}: {one.status.value}. {outcome.summary}"))
     if one.status is not CampaignStatus.COMPLETED:
         say(outcome.summary)
-    if one.status in (CampaignStatus.STOPPED, CampaignStatus.PARTIAL):
+    if one.status is not CampaignStatus.COMPLETED:
         remark(f"`mindx campaign run --resume {one.campaign_id}` takes it up again")
     return outcome.exit_code

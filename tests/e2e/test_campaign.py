@@ -9,6 +9,7 @@ import asyncio
 import json
 import signal
 import threading
+import time
 import urllib.request
 
 import jsonschema
@@ -150,6 +151,7 @@ def test_a_killed_campaign_is_taken_up_by_the_next_process(mindx, remote, tmp_pa
         process.communicate(timeout=60)
     remote.call("closed")  # it did not outlive the one that called it
     assert mindx.document("campaign", "show", "c", "--json")["status"] == "RUNNING"
+    assert b"Campaign c: CUT OFF" in mindx("campaign", "show", "c").stdout
     again = script(tmp_path, "again", [[SEED_PLAN[4], {"type": "REGISTER_TOOL", "params": {}}]])
     code = script(tmp_path, "code", turns())
     done = mindx("campaign", "run", "--resume", "c", "--script", again, "--improvement-script", code, "--json")
@@ -249,6 +251,16 @@ def test_a_killed_mission_goes_on_in_a_new_container(mindx, tmp_path):
     document = json.loads(done.stdout)
     assert (done.returncode, document["status"]) == (0, "completed"), done.stderr.decode()
     assert {change["path"] for change in document["changes"]} == {"one.txt", "two.txt"}
+
+
+def test_the_autonomous_worker_is_ended_by_the_switch(mindx, tmp_path):
+    with mindx.start("campaign", "run", "--every", "3600", "--script", script(tmp_path, "mind", MIND)) as process:
+        while not (mindx.state / "mind" / "coordinator.sqlite3").exists():
+            time.sleep(0.05)
+        assert mindx("campaign", "stop").returncode == 0
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, b"")
+    assert mindx.document("campaign", "list", "--json")["campaigns"] == []
 
 
 @pytest.mark.parametrize(

@@ -261,6 +261,13 @@ def test_a_model_that_fails_ends_the_campaign_with_its_exit_code(tmp_path):
         assert campaign.status is CampaignStatus.FAILED_INCOMPLETE
         assert campaign.outcome.exit_code == (6 if kind == "plan" else 1)
         assert made.registry.entries() == ()
+        done = asyncio.run(again(tmp_path / kind, campaign.campaign_id))  # once there is a model again
+        assert done.status is CampaignStatus.COMPLETED
+
+
+async def again(folder, campaign_id):
+    async with system(folder, Strategist(), Developer()) as made:
+        return await made.mastermind.take_up(campaign_id)
 
 
 def test_budgets_hold(tmp_path):

@@ -120,7 +120,7 @@ class MastermindAgent:
             return await self._conduct(made)
 
     async def take_up(self, campaign_id: str) -> StrategicCampaign:
-        """Go on with a campaign that was stopped, ran into a budget, or whose process died; see `launch_campaign`.
+        """Go on with a campaign that is not complete, whatever ended it, its process' death too; see `launch_campaign`.
 
         Its budgets begin anew, since a person lets it go on. Its agent goes on with the goal and plan where it was.
         Raises InputError (campaign_unknown, campaign_ended) besides.
@@ -128,8 +128,8 @@ class MastermindAgent:
         async with self._one:
             self._may_begin(campaign_id)
             found = self.store.load(campaign_id)
-            if found.status in (CampaignStatus.COMPLETED, CampaignStatus.FAILED_INCOMPLETE):
-                raise InputError("campaign_ended", f"the campaign {campaign_id} has ended as {found.status.value}")
+            if found.status is CampaignStatus.COMPLETED:
+                raise InputError("campaign_ended", f"the campaign {campaign_id} is complete; begin another")
             return await self._conduct(found, renewed=True)
 
     def start_worker(self, interval_s: float, directive: str = "") -> None:

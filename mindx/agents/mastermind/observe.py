@@ -11,7 +11,7 @@ MAX_BELIEFS = 30
 
 
 def system_state(desk: CampaignDesk) -> dict[str, Any]:
-    """Return the system's state as plain values: tools, agents, requests, campaigns, beliefs, objectives."""
+    """Return the system's state as plain values: tools, agents, requests, health, earlier campaigns, beliefs."""
     coordinator = desk.coordinator
     return {
         "tools": [_tool(entry) for entry in desk.registry.entries()],
