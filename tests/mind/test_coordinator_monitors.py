@@ -100,21 +100,23 @@ def test_what_cannot_be_measured_is_neither_an_alert_nor_its_end():
 
 
 def test_a_disk_that_hangs_does_not_stop_the_watch(monkeypatch):
-    free, watch = threading.Event(), Watch()
+    free, watch, calls = threading.Event(), Watch(), []
     monkeypatch.setattr(resources, "SAMPLE_TIMEOUT_S", 0.05)
 
     def hang(paths):
-        free.wait(20)
+        calls.append(paths)
+        free.wait(200)
         return ResourceSample(1.0)
 
     watch.monitor = ResourceMonitor(watch.beliefs, watch.tell, measure=hang, now=watch.clock)
 
     async def main():
-        sample = await watch.monitor.sample()
-        free.set()
-        return sample
+        for _ in range(3):
+            assert await watch.monitor.sample() == ResourceSample(disks={"/": None})
+        assert len(calls) == 1  # hung threads do not pile up
 
-    assert asyncio.run(main()) == ResourceSample(disks={"/": None})
+    asyncio.run(main())  # and the loop ends although one hangs
+    free.set()
 
 
 @pytest.mark.parametrize("path", ["/a\nb", "/" + "x" * 400, "/ends with a blank "])
@@ -133,6 +135,26 @@ def test_a_belief_that_cannot_be_kept_stops_no_alert():
     watch.beliefs.close()
     watch.machine.cpu = 99.0
     assert watch.check() == [("resource.alert", "cpu")]
+
+
+def test_who_asks_while_it_is_measured_gets_the_same_answer():
+    watch, begun, free, calls = Watch(), threading.Event(), threading.Event(), []
+
+    def slow(paths):
+        calls.append(paths)
+        begun.set()
+        free.wait(20)
+        return ResourceSample(50.0)
+
+    async def main():
+        watch.monitor = ResourceMonitor(watch.beliefs, watch.tell, measure=slow, now=watch.clock)
+        tasks = [asyncio.create_task(watch.monitor.cpu_percent()) for _ in range(3)]
+        await asyncio.to_thread(begun.wait, 20)
+        free.set()
+        assert await asyncio.gather(*tasks) == [50.0] * 3
+        assert len(calls) == 1
+
+    asyncio.run(main())
 
 
 def test_this_machine_is_measured():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Union
 
 from mindx.agents.coordinator.interaction import MAX_METADATA_BYTES, plain_json
+from mindx.agents.coordinator.threads import in_thread
 from mindx.core.quote import quoted
 from mindx.errors import InputError
 
@@ -125,39 +125,15 @@ class EventBus:
         if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(getattr(listener, "__call__", None)):  # noqa: B004
             await listener(event)  # type: ignore[misc]
             return
-        result = await self._in_thread(listener, event)
+        if self._threads >= MAX_THREADS:  # none can be stopped: one that hangs counts until it ends
+            raise RuntimeError(f"{MAX_THREADS} listeners hang already")
+        self._threads += 1
+        result: Any = await in_thread(lambda: listener(event), self._thread_ended, "mindx-listener")
         if inspect.isawaitable(result):
             await result
 
-    async def _in_thread(self, listener: Listener, event: Event) -> Any:
-        """Call what may block. Its thread cannot be stopped: one that hangs counts until it ends."""
-        if self._threads >= MAX_THREADS:
-            raise RuntimeError(f"{MAX_THREADS} listeners hang already")
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
-
-        def settle(value: Any, error: BaseException | None) -> None:
-            self._threads -= 1
-            if not answer.done():
-                answer.set_result((value, error))
-
-        def work() -> None:
-            value, error = None, None
-            try:
-                value = listener(event)
-            except BaseException as raised:  # noqa: BLE001 - whatever it is, it is the listener's own
-                error = raised
-            try:
-                loop.call_soon_threadsafe(settle, value, error)
-            except RuntimeError:  # the loop has ended: nobody waits any more
-                return
-
-        self._threads += 1
-        threading.Thread(target=work, name="mindx-listener", daemon=True).start()
-        value, error = await answer
-        if error is not None:
-            raise RuntimeError(f"{type(error).__name__}: {error}") from error
-        return value
+    def _thread_ended(self) -> None:
+        self._threads -= 1
 
     def _leave(self, work: asyncio.Future[None]) -> None:
         """Cancel a listener and do not wait: it might not let itself be cancelled."""

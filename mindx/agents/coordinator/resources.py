@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
+from mindx.agents.coordinator.threads import in_thread
 from mindx.errors import MindxError
 
 logger = logging.getLogger("coordinator.resources")
@@ -158,6 +159,8 @@ class ResourceMonitor:
         self._constitution = constitution or Constitution.load()
         self.latest: ResourceSample | None = None
         self._beliefs, self._tell, self._measure, self._now = beliefs, tell, measure or Meter(), now
+        self._measured: asyncio.Event | None = None  # there while somebody measures, set when that is done
+        self._hangs = False  # a thread measures, or never came back
         # By resource and path: what is over its limit, and when that was told.
         self._told: dict[tuple[Resource, str], tuple[ResourceAlert, float]] = {}
 
@@ -167,14 +170,30 @@ class ResourceMonitor:
         return tuple(alert for alert, _ in self._told.values())
 
     async def sample(self) -> ResourceSample:
-        """Measure. What takes too long is not known."""
-        paths = self.limits.disk_paths
-        found = ResourceSample(disks={str(path): None for path in paths})
-        # Not asyncio.wait_for: before Python 3.12 it loses a cancellation that comes with the result.
-        with anyio.move_on_after(SAMPLE_TIMEOUT_S):
-            found = await asyncio.to_thread(self._measure, paths)
-        self.latest = found
+        """Measure, or wait for the measurement that goes on; what takes too long, or still hangs, is not known."""
+        unknown = ResourceSample(disks={str(path): None for path in self.limits.disk_paths})
+        if self._measured is not None:
+            await self._measured.wait()
+            return self.latest or unknown
+        if self._hangs:
+            self.latest = unknown
+            return unknown
+        self._measured, self._hangs, found = asyncio.Event(), True, unknown
+        try:
+            # Not asyncio.wait_for: before Python 3.12 it loses a cancellation that comes with the result.
+            with anyio.move_on_after(SAMPLE_TIMEOUT_S):
+                found = await in_thread(self._look, self._thread_ended, "mindx-resources")
+        finally:
+            self.latest = found
+            self._measured.set()
+            self._measured = None
         return found
+
+    def _look(self) -> ResourceSample:
+        return self._measure(self.limits.disk_paths)
+
+    def _thread_ended(self) -> None:
+        self._hangs = False
 
     async def cpu_percent(self) -> float | None:
         """Return how busy the processor is, None when that is not known."""
