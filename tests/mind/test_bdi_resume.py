@@ -13,7 +13,7 @@ import pytest
 from mindx.agents.bdi import BDIStatus, Budget, GoalStatus
 from mindx.agents.beliefs import BeliefSystem
 from mindx.errors import StateError
-from tests.mind.bdi_support import Made, Probe, act, coder, failing, plan, think, use
+from tests.mind.bdi_support import Made, Probe, act, beginning, coder, failing, plan, think, use
 
 CHILD = """
 import asyncio, json, os, sys
@@ -95,6 +95,7 @@ def test_what_was_begun_outside_is_not_done_again_and_the_model_is_told(tmp_path
     assert [call["n"] for call in place.outside.calls] == [3]
     assert "OUTCOME_UNKNOWN in OUTSIDE" in made.questions[0]
     assert "whether it was done is not known" in made.questions[0]
+    assert "as it was in the beginning" in made.questions[0]
 
 
 def test_where_several_plans_had_worked_in_the_lost_container_the_goal_gets_a_new_one(tmp_path):
@@ -110,6 +111,24 @@ def test_where_several_plans_had_worked_in_the_lost_container_the_goal_gets_a_ne
     second = Made([plan(coder("mkdir", path="c"))], state_path=state)
     assert second.run(None).achieved
     assert "it is as it was in the beginning" in second.questions[0]
+
+
+@pytest.mark.parametrize("cycles", [2, 3, 4])
+def test_a_row_of_plans_that_went_on_after_each_other_is_done_again_in_its_order(tmp_path, cycles):
+    """Cut off in the second plan, or before it was made: the first one's work is there again, with its folder."""
+    state = tmp_path / "agent.sqlite3"
+    turns = [
+        beginning(coder("mkdir", path="a"), coder("cd", path="a")),
+        plan(coder("write", path="one.txt", content="1"), coder("write", path="two.txt", content="2"), think()),
+    ]
+    first = Made(turns, state_path=state, budget=Budget(cycles=cycles))
+    assert first.run("write", {"file": "a/one.txt"}, {"file": "a/two.txt"}).status is BDIStatus.TIMED_OUT
+    asyncio.run(first.agent.close())
+    second = Made(turns[1:] if cycles == 2 else [], state_path=state)
+    result = second.run(None)
+    assert result.achieved, result.message
+    paths = [command.path for command in second.sandbox.commands if type(command).__name__ == "WriteFile"]
+    assert paths == ["/workspace/a/one.txt", "/workspace/a/two.txt"]
 
 
 def test_an_agent_that_has_achieved_its_goal_has_nothing_left_to_do(tmp_path):

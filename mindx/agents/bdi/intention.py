@@ -70,6 +70,11 @@ class Intention(BaseModel):
     status: PlanStatus = PlanStatus.READY
 
     @property
+    def open(self) -> bool:
+        """True until it is completed or failed."""
+        return self.status not in (PlanStatus.COMPLETED, PlanStatus.FAILED)
+
+    @property
     def step(self) -> PlanStep | None:
         """The step that comes next, None at the end."""
         return self.steps[self.index] if self.index < len(self.steps) else None

@@ -111,8 +111,14 @@ class AgentMemory:
             self.save()
 
     def plan_of(self, goal: Goal) -> Intention | None:
-        """Return the latest plan of a goal, or None."""
-        return self.plans.get(goal.plan_ids[-1]) if goal.plan_ids else None
+        """Return the plan that a goal goes on with: the first that is open, else its latest, None without any."""
+        plans = [self.plans[plan_id] for plan_id in goal.plan_ids]
+        return next((plan for plan in plans if plan.open), plans[-1] if plans else None)
+
+    def before(self, goal: Goal, plan: Intention) -> Intention | None:
+        """Return the plan that came before this one, for one goal, or None."""
+        place = goal.plan_ids.index(plan.plan_id)
+        return self.plans[goal.plan_ids[place - 1]] if place else None
 
     def tries(self, goal: Goal) -> Tries:
         """Return what was tried for a goal."""

@@ -19,7 +19,7 @@ from mindx.agents.bdi.planner import PlanningError
 from mindx.agents.bdi.planning import Planning
 from mindx.agents.bdi.prompts import shown
 from mindx.agents.bdi.result import GoalFailedError
-from mindx.agents.bdi.resuming import resume
+from mindx.agents.bdi.resuming import LOST, UNKNOWN, resume
 from mindx.agents.bdi.status import BDIPhase, BDIStatus
 from mindx.core.agent_context import AgentContext
 from mindx.core.decision import AgentDecision, CompletionClaim
@@ -136,7 +136,7 @@ class BDIMind:
         unknown = resume(self._memory, self._desires, kept=self.same_container)
         self._memory.save()
         for goal, plan, index in unknown:
-            reason = "mindx ended while it was being done; whether it was done is not known"
+            reason = UNKNOWN if self.same_container else f"{UNKNOWN}. {LOST}"
             found = Diagnosis(failure_type=FailureType.OUTCOME_UNKNOWN, reason=reason, action=plan.steps[index].label)
             await self._failed(goal, plan, index, found, context)
 
@@ -291,7 +291,7 @@ class BDIMind:
             self._flight = Flight(Awaited.DOUBT, goal, began=self.parts.clock())
             return AgentDecision.ask(question)
         plan = self._memory.plan_of(goal)
-        if plan is None or plan.status in (PlanStatus.FAILED, PlanStatus.COMPLETED):
+        if plan is None or not plan.open:
             problem = unfit(goal.criteria, context)
             if problem:
                 self._closing.give_up(goal, GoalStatus.FAILED_EXECUTION, problem)
@@ -319,8 +319,6 @@ class BDIMind:
         self._machine.move(BDIStatus.RUNNING)
         LOG.info("Set new intention (Plan ID: %s) with %d actions", plan.plan_id, len(plan.steps))
         self.notes.plan_ids.append(plan.plan_id)
-        if before is not None:
-            self._acting.go_on(before, plan)
         return plan
 
     def _before_model(self) -> None:
@@ -335,6 +333,9 @@ class BDIMind:
         step = plan.step
         if step is None:
             return self._verify(goal, plan)
+        before = self._memory.before(goal, plan)
+        if before is not None and not before.complete:
+            self._acting.go_on(before, plan)
         self._acting.enter(plan, context)
         try:
             params = self._acting.params(plan, step)

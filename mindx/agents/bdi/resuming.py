@@ -11,6 +11,7 @@ from mindx.agents.bdi.memory import AgentMemory
 from mindx.core.plan import EXECUTE_TOOL
 
 LOG = logging.getLogger("bdi_agent")
+UNKNOWN = "mindx ended while it was being done; whether it was done is not known"
 LOST = (
     "The container of the last run ended, and with it all that earlier plans had changed in the workspace: it is as it "
     "was in the beginning."
@@ -20,57 +21,69 @@ LOST = (
 def resume(memory: AgentMemory, desires: Desires, *, kept: bool) -> list[tuple[Goal, Intention, int]]:
     """Bring the plans of open goals to where they can go on, and return the steps whose effect is not known.
 
-    What ran in the container is gone with it, so it is done again, in the new one, as the same plan; where several
-    plans had their effect there, the goal gets a new plan. What had its effect elsewhere (a meta-action) is never done
-    again: if it was begun and not finished, its effect is not known. `kept` True: the container is still there, and so
-    may be what a command did in it that was begun and not finished.
+    What one goal's plans did in the container is gone with it, and is done again in the new one: the same plans, in
+    their order. Where others had their effect there (a plan that failed, the parts of a goal), the goal gets a new
+    plan. What had its effect elsewhere (a meta-action) is never done again: if it was begun and not finished, its
+    effect is not known. `kept` True: the container is still there, and so may be what a command did in it that was
+    begun and not finished.
     """
     unknown: list[tuple[Goal, Intention, int]] = []
     open_goals = [goal for goal in desires.all if goal.open]
-    current = [(goal, plan) for goal in open_goals if (plan := _going(memory, goal)) is not None]
-    lost = [plan_id for plan_id in memory.head.effects if plan_id not in {plan.plan_id for _, plan in current}]
-    again = not kept and (bool(lost) or len(current) > 1) and bool(memory.head.effects)
-    for goal, plan in current:
-        step = plan.step
-        if step is not None and step.status is StepStatus.STARTED:
+    for goal in open_goals:
+        plan = memory.plan_of(goal)
+        step = None if plan is None or not plan.open else plan.step
+        if plan is None or step is None:
+            continue
+        if step.status is StepStatus.STARTED:
             if step.type in OWN_TYPES and not (kept and step.type == EXECUTE_TOOL):
                 step.status = StepStatus.PENDING
             else:
                 unknown.append((goal, plan, plan.index))
-        if not kept and not again:
-            _redo(plan)
         LOG.info("Resuming goal '%s' with plan %s at step %d", goal.goal_id, plan.plan_id, plan.index + 1)
         memory.save(plan=plan)
-    if again:
+    if kept or not memory.head.effects:
+        return unknown
+    row = _row(memory, open_goals)
+    if row is None:
         _begin_anew(memory, desires, open_goals)
+        for goal, plan, index in unknown:
+            memory.tries(goal).trouble = f"{LOST} Whether {plan.steps[index].label} was done is not known."
         unknown = []
-    if not kept:
-        memory.head.effects = []
+    for plan in row or ():
+        _redo(plan)
+        memory.save(plan=plan)
+    memory.head.effects = []
     return unknown
 
 
-def _going(memory: AgentMemory, goal: Goal) -> Intention | None:
-    plan = memory.plan_of(goal)
-    return None if plan is None or plan.status in (PlanStatus.FAILED, PlanStatus.COMPLETED) else plan
+def _row(memory: AgentMemory, open_goals: list[Goal]) -> list[Intention] | None:
+    """Return the plans of the one goal whose plans had an effect in the container, None where it is not one row."""
+    effects = set(memory.head.effects)
+    for goal in open_goals:
+        plans = [memory.plans[plan_id] for plan_id in goal.plan_ids]
+        row = [plan for plan in plans if plan.status not in (PlanStatus.FAILED, PlanStatus.PAUSED)]
+        if effects <= {plan.plan_id for plan in row}:
+            return row
+    return None
 
 
 def _redo(plan: Intention) -> None:
-    """Let what was done in the container be done again."""
+    """Let what a plan did in the container be done again."""
     redone = [step for step in plan.steps if step.type == EXECUTE_TOOL and step.status is StepStatus.DONE]
     for step in redone:
         step.status, step.result = StepStatus.PENDING, None
         step.attempts += 1
     if redone:
         LOG.info("The container is new: %d steps of plan %s are done again", len(redone), plan.plan_id)
-        plan.index = 0
+        plan.index, plan.status = 0, PlanStatus.EXECUTING
 
 
 def _begin_anew(memory: AgentMemory, desires: Desires, open_goals: list[Goal]) -> None:
     """Give the topmost open goals a new plan, and drop the parts that they were split into."""
     LOG.info("The container is new, and several plans had worked in the last one: planning anew")
     for goal in open_goals:
-        plan = _going(memory, goal)
-        if plan is not None:
+        plan = memory.plan_of(goal)
+        if plan is not None and plan.open:
             plan.status = PlanStatus.FAILED
             memory.save(plan=plan)
         parents = desires.above(goal)
