@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -136,6 +137,25 @@ def test_a_model_that_never_answers_is_left_when_the_call_is_given_up(
         await remote.saw("closed")
 
     asyncio.run(silent())
+
+
+def test_an_agent_does_not_outlive_its_caller(
+    tmp_path: Path,
+    base_image: object,
+    remote: Remote,  # noqa: F811
+):
+    """SIGKILL for the caller, which could kill nothing any more: the agent sees its input end, and goes."""
+    param = remote.param("stall")
+    variables = {**os.environ, "MINDX_API_KEY": "key", "MINDX_BASE_URL": param.base_url, "MINDX_MODELS": "served"}
+    text = (
+        "import asyncio, sys; from pathlib import Path; from tests.mind.improvement_support import tool_request\n"
+        "from mindx.agents.improvement import call_improvement\n"
+        "asyncio.run(call_improvement(tool_request(), work_dir=Path(sys.argv[1])))"
+    )
+    with subprocess.Popen([sys.executable, "-c", text, str(tmp_path)], env=variables) as caller:
+        asyncio.run(remote.saw("stalled"))
+        caller.kill()
+    asyncio.run(remote.saw("closed"))
 
 
 def test_a_killed_agent_leaves_no_container(

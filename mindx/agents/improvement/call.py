@@ -71,6 +71,7 @@ def arguments_of(request: ImprovementRequest, folder: Path) -> list[str]:
         f"--context-file={folder / CONTEXT_FILE}",
         f"--result-file={folder / RESULT_FILE}",
         f"--work-dir={folder}",
+        "--ends-with-parent",
         "--output-json",
     ]
 

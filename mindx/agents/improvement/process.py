@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import secrets
-import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,8 +17,6 @@ MAX_STDOUT_BYTES = 8 * 1024 * 1024  # above, it is stopped
 MAX_STDERR_BYTES = 64 * 1024 * 1024  # above, it is stopped; of what comes the last LOG_BYTES are kept
 LOG_BYTES = 256 * 1024
 _CHUNK = 64 * 1024
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None)
 _END_S = 5.0  # for the last output of a process tree that was killed
 
 
@@ -46,26 +42,30 @@ class FloodError(Exception):
 async def run_process(argv: Sequence[str], *, timeout_s: float, environ: Mapping[str, str]) -> Ended:
     """Run a program with a session of its own to its end, and end all that it started, whatever happens.
 
-    At `timeout_s`, at a flood of output, and when the caller is cancelled, it is killed.
+    At `timeout_s`, at a flood of output, and when the caller is cancelled, it is killed. Its standard input ends when
+    we do, however that comes about.
     """
     mark, ended = secrets.token_hex(16), Ended()
     async with _pipe() as (stdout, stdout_end), _pipe() as (stderr, stderr_end):
+        stdin_end, held = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=stdin_end,
                 stdout=stdout_end,
                 stderr=stderr_end,
                 env={**environ, MARK: mark},
                 start_new_session=True,
-                preexec_fn=_end_with_caller,
             )
-        except OSError as error:
+        except BaseException as error:
+            os.close(held)
+            if not isinstance(error, OSError):
+                raise
             ended.stopped = f"it could not be started: {error.strerror}"
             return ended
         finally:
-            os.close(stdout_end)
-            os.close(stderr_end)
+            for handle in (stdin_end, stdout_end, stderr_end):
+                os.close(handle)
         readers = [asyncio.create_task(_last_line(stdout, ended)), asyncio.create_task(_log(stderr, ended))]
         end = asyncio.create_task(process.wait())
         try:
@@ -76,16 +76,11 @@ async def run_process(argv: Sequence[str], *, timeout_s: float, environ: Mapping
                 ended.stopped = f"it did not end within {timeout_s:g} s and was killed with all that it started"
         finally:
             with anyio.CancelScope(shield=True):
+                os.close(held)
                 kill_tree(None if end.done() else process.pid, mark)
                 ended.exit_code = await end
                 await _finish(readers, ended)
     return ended
-
-
-def _end_with_caller() -> None:
-    """Have the system kill this new process when its caller is killed, who could then not do it; Linux only."""
-    if hasattr(_LIBC, "prctl"):
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @asynccontextmanager
