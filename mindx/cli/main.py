@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if code == INTERRUPTED:
         # Python remembers an interrupt that met it in an exec() and would end by SIGINT after all, not with our code.
         os._exit(code)
-    if arguments is None:
+    if arguments is None and not sys.flags.dev_mode:  # which tells of what is still open when it takes all apart
         # The process is ours: to take a thousand modules apart, one by one, is a tenth of a short command.
         atexit._run_exitfuncs()
         os._exit(code)
