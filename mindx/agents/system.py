@@ -16,7 +16,7 @@ from typing import Any
 from typing_extensions import Self
 
 from mindx.agents.agint.agint import AGInt
-from mindx.agents.agint.mission import MissionBudget, MissionStore
+from mindx.agents.agint.mission import Mission, MissionBudget, MissionStore
 from mindx.agents.agint.phase_agent import PhaseAgent
 from mindx.agents.answer import tokens_of
 from mindx.agents.bdi import BDIAgent, Budget
@@ -260,10 +260,22 @@ class MindSystem(MissionSystem):
             self._campaign_budget,
             keep,
             self.mastermind.store.list,
+            self._launch_mission,
             tokens_of(campaign.usage),
         )
         folder = self.mastermind.store.path(campaign.campaign_id)
         return CampaignStrategist(desk, folder, self.tools(MASTERMIND_ID), self._box, self._hear)
+
+    async def _launch_mission(self, directive: str) -> Mission:
+        """Have AGInt see a directive through in a container of its own, whose changes are the run's, to be reviewed."""
+        box = self.container(None)
+        try:
+            mission = await self.agint(box).run(directive)
+            if self.record is not None:
+                await self.record.collect(box.session)
+            return mission
+        finally:
+            await box.close()
 
     def _model_of(self, task: str) -> BaseProvider:
         """Return the model as one whose calls the Coordinator's monitor counts."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from mindx.agents.agint import prompts as agint_prompts
 from mindx.agents.improvement.models import (
     CycleResult,
     Evaluation,
@@ -29,7 +30,13 @@ from tests.mind.improvement_support import CODE, SPEC
 
 DATA = Path(__file__).parents[1] / "data"
 SEED_PLAN: list[dict[str, Any]] = json.loads((DATA / "seed_campaign.json").read_text())
-KINDS = {"assess": prompts.ASSESS, "strategy": prompts.STRATEGY, "concept": prompts.CONCEPT, "plan": "You plan"}
+KINDS = {
+    "divide": agint_prompts.PLAN,
+    "assess": prompts.ASSESS,
+    "strategy": prompts.STRATEGY,
+    "concept": prompts.CONCEPT,
+    "plan": "You plan",
+}
 ASSESSMENT = {"assessment": "Nothing counts words.", "gaps": [{"need": "count words", "why": "often asked"}]}
 STRATEGY = {"strategy": "Build it.", "identified_need": "a tool that counts words"}
 
@@ -43,6 +50,7 @@ class Strategist:
             "assess": [ASSESSMENT],
             "strategy": [STRATEGY],
             "concept": [SPEC],
+            "probe": ["OK"],
         }
         self.turns = {**good, **{kind: list(said) for kind, said in turns.items()}}
         self.asked: list[str] = []
@@ -50,7 +58,7 @@ class Strategist:
 
     def _answer(self, request: ModelRequest) -> Turn:
         system = next((message.text for message in request.messages if message.role is Role.SYSTEM), "")
-        kind = next(kind for kind, text in KINDS.items() if system.startswith(text))
+        kind = next((kind for kind, text in KINDS.items() if system.startswith(text)), "probe")
         self.asked.append(kind)
         left = self.turns[kind]
         turn = left.pop(0) if len(left) > 1 else left[0]

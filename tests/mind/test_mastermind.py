@@ -23,6 +23,7 @@ from mindx.providers.failures import provider_error
 from mindx.providers.scripted import ScriptedTurn
 from tests.mind.campaign_support import SEED_PLAN, STRATEGY, Developer, Strategist, developed, system
 from tests.mind.improvement_support import SPEC
+from tests.mind.mission_support import phases, write
 
 REGISTER = {"type": "REGISTER_TOOL", "params": {}}
 
@@ -93,8 +94,25 @@ def test_the_new_tool_is_usable_in_the_same_campaign(tmp_path):
     assert "word_count" in second.messages[0].text
 
 
+def test_a_directive_goes_down_through_all_layers(tmp_path):
+    """Mastermind gives it to AGInt, which gives a phase to a BDI agent, whose SimpleCoder works in a container."""
+    mission = {"type": "LAUNCH_MISSION", "params": {"directive": "write a note"}}
+    model = Strategist(
+        plan=[[*SEED_PLAN, mission], write("note.txt")], divide=[phases("one", one=[{"file": "note.txt"}])]
+    )
+    campaign, made, _ = launch(tmp_path, model)
+    assert campaign.status is CampaignStatus.COMPLETED, campaign.outcome
+    (told,) = campaign.facts["missions"]
+    assert told["status"] == "completed"
+    assert made.beliefs.path == tmp_path / "beliefs.sqlite3"
+    nothing = Strategist(plan=[[mission]], divide=["No."])
+    campaign, _, _ = launch(tmp_path / "b", nothing)
+    assert campaign.status is CampaignStatus.FAILED_INCOMPLETE
+    assert campaign.facts["missions"][0]["status"] == "failed"
+
+
 def test_the_meta_actions_are_mastermind_own(tmp_path):
-    """An agent of another layer does not know their names; each of the seven is there for the campaign's agent."""
+    """An agent of another layer does not know their names; each is there for the campaign's agent."""
     names = [made.name for made in META_ACTIONS]
     assert names == [
         "OBSERVE_SYSTEM_STATE",
@@ -104,6 +122,7 @@ def test_the_meta_actions_are_mastermind_own(tmp_path):
         "INITIATE_TOOL_DEVELOPMENT",
         "REGISTER_TOOL",
         "DEPRECATE_TOOL",
+        "LAUNCH_MISSION",
     ]
     model = Strategist()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from mindx.agents.agint.mission import Mission
 from mindx.agents.answer import ask_json, tokens_of
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
@@ -22,7 +23,10 @@ PLACEHOLDER = "..."  # what the seeds' plans write for a value that does not exi
 
 @dataclass(slots=True)
 class CampaignDesk:
-    """The desk of one campaign. `keep` saves its record; `history` returns the campaigns before, the latest first."""
+    """The desk of one campaign. `keep` saves its record; `history` returns the campaigns before, the latest first.
+
+    `launch_mission` gives AGInt a directive and returns the mission as it ended.
+    """
 
     campaign: StrategicCampaign
     provider: BaseProvider
@@ -34,6 +38,7 @@ class CampaignDesk:
     budget: CampaignBudget
     keep: Callable[[StrategicCampaign], None]
     history: Callable[[], tuple[StrategicCampaign, ...]]
+    launch_mission: Callable[[str], Awaitable[Mission]]
     spent_before: int = 0  # tokens, by the campaign before it was taken up
 
     def change(self, **changes: Any) -> None:

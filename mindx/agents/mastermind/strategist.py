@@ -12,6 +12,7 @@ from mindx.agents.bdi import BDIAgent, BDIResult, BDIStatus, Budget
 from mindx.agents.mastermind.campaign import Development, StrategicCampaign
 from mindx.agents.mastermind.desk import MASTERMIND_ID, CampaignDesk
 from mindx.agents.mastermind.gaps import latest, unregistered
+from mindx.agents.mastermind.launching import LaunchMission
 from mindx.agents.mastermind.meta_actions import (
     DEVELOPMENT_TIMEOUT_S,
     AssessToolSuite,
@@ -52,6 +53,7 @@ META_ACTIONS: tuple[type[MetaAction], ...] = (
     InitiateToolDevelopment,
     RegisterTool,
     DeprecateTool,
+    LaunchMission,
 )
 Told = Callable[[str], None]
 
