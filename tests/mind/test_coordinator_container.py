@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -135,7 +134,7 @@ from pathlib import Path
 from mindx.agents.improvement import call_improvement
 from tests.mind.coordinator_support import TOOL, coordinator
 
-AGENT = "import os, time; print(os.getpid(), file=open({mark!r}, 'w'), flush=True); time.sleep(100)"
+AGENT = "import os, time; open({mark!r}, 'w').write(str(os.getpid())); time.sleep(100)"
 state = Path(sys.argv[1])
 improve = partial(
     call_improvement, work_dir=state / "improvement", command=(sys.executable, "-c", AGENT.format(mark=sys.argv[2]))
@@ -156,21 +155,13 @@ def alive(pid):
         return False
 
 
-def wait_for(holds):
-    """Wait until something holds that gives no event: another process's doing."""
-    until = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def test_a_host_that_is_killed_while_the_real_agent_works(tmp_path):
     state, mark = tmp_path / "state", tmp_path / "pid"
+    os.mkfifo(mark)  # reading it waits until the agent is at work
     with subprocess.Popen([sys.executable, "-c", HOST, str(state), str(mark)], cwd=ROOT) as host:
-        wait_for(lambda: mark.exists() and mark.read_text().endswith("\n"))
+        agent = int(mark.read_text())
         os.kill(host.pid, signal.SIGKILL)
         host.wait(10)
-    agent = int(mark.read_text())
 
     async def work(made):
         [one] = made.interrupted
