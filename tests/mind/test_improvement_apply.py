@@ -180,6 +180,7 @@ def test_the_last_improvements_of_self_are_taken_back(tmp_path: Path):
     made = Improved(tmp_path, SELF_FILE)
     data = made.result.data.model_copy(update={"operation_type": OperationType.IMPROVE_SELF})
     (made.work / "int_1" / "result.json").write_text(made.result.model_copy(update={"data": data}).line())
+    (made.work / "a file").write_text("that somebody left")
     assert not roll_back_self(made.work, 1).ok
     assert made.apply(approved=True).ok
     assert applied_self(made.work) == ["int_1"]

@@ -25,7 +25,7 @@ from mindx.workspace.journal import journals, read_journal
 def applied_self(work_dir: Path) -> list[str]:
     """Return the interactions whose improvement of `self` is applied, the last one first."""
     found: list[tuple[int, str]] = []
-    for folder in work_dir.iterdir() if work_dir.is_dir() else ():
+    for folder in (item for item in work_dir.iterdir() if item.is_dir()) if work_dir.is_dir() else ():
         kept = journals(folder / CHANGES_FOLDER / JOURNAL_FOLDER)
         last = [path for path in kept if read_journal(path).phase == "applied"][-1:]
         if last and _is_of_self(folder):
