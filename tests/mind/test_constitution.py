@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mindx.agents.constitution import Act, Constitution, ConstitutionError, Layer
 from mindx.errors import InputError
@@ -178,6 +180,27 @@ def test_what_no_rule_speaks_of_is_refused():
 def test_the_wall_is_known_by_every_spelling(target):
     ruling = RULES.check(Layer.COORDINATOR, Act.CHANGE_CODE, target, approved=True)
     assert (ruling.allowed, ruling.rule) == (False, "the-wall-stays")
+
+
+JOINTS = st.sampled_from(["/", "//", "/./", "/././/"])
+PROTECTED = st.sampled_from(["mindx/policy/engine.py", "mindx/guest/new/file.py", "policies/x.yaml", ".git/config"])
+
+
+def spelled(letter: str, way: int) -> str:
+    """Return a letter, large, or as its full-width twin, which some file systems take for the same."""
+    return (
+        letter,
+        letter.upper(),
+        chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" and letter not in "./" else letter,
+    )[way]
+
+
+@given(path=PROTECTED, ways=st.lists(st.integers(0, 2), min_size=30, max_size=30), joints=st.lists(JOINTS, min_size=6))
+def test_no_spelling_gets_past_the_wall(path, ways, joints):
+    letters = "".join(spelled(letter, ways[number % len(ways)]) for number, letter in enumerate(path))
+    target = "".join((joints[number] if number else "./") + part for number, part in enumerate(letters.split("/")))
+    for act in (Act.BUILD_CANDIDATE, Act.CHANGE_CODE, Act.APPLY_CODE):
+        assert not any(RULES.check(layer, act, target, approved=True).allowed for layer in Layer)
 
 
 @pytest.mark.parametrize(
