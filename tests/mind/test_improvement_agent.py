@@ -124,6 +124,21 @@ def test_a_failed_attempt_teaches_the_next_one_and_leaves_nothing_behind(project
     assert kinds.count("exec") == 4  # all that ran in the containers of both attempts
 
 
+@pytest.mark.parametrize("what", ["folder", "link", "binary", "huge"])
+def test_a_target_that_cannot_be_read_is_not_written_anew(project: Path, tmp_path: Path, what: str):
+    """Only what is not there counts as new; the rest must have been seen by the model before it is replaced."""
+    target = project / "target.py"
+    if what == "folder":
+        (target / "more").mkdir(parents=True)
+    elif what == "link":
+        target.symlink_to("sums.py")
+    else:
+        target.write_bytes(b"\xff\xfe" if what == "binary" else b"#" * 300_000)
+    result, provider = improve(order(project, target_file="target.py"), turns(GOOD), tmp_path / "work")
+    assert result.data.final_status is _Status.FAILED_ANALYSIS
+    assert provider.requests == []
+
+
 def test_what_nothing_tests_does_not_pass(project: Path, tmp_path: Path):
     """No test at all is not the same as passing them."""
     (project / "test_sums.py").unlink()

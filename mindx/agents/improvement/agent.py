@@ -5,6 +5,7 @@ What it leaves is a folder of Changes, as a run does; whether they are applied i
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 from collections.abc import Mapping
@@ -206,8 +207,10 @@ class SelfImprovementAgent:
         """Return the target as it is, "" when there is none yet."""
         try:
             data = await session.read(self._path)
-        except FileError:
-            return ""
+        except FileError as error:
+            if error.errno == errno.ENOENT:
+                return ""
+            raise CycleFailure(_Status.FAILED_ANALYSIS, error.message) from None
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
