@@ -202,6 +202,20 @@ def test_a_specification_that_cannot_be_is_never_developed(tmp_path, concept):
     assert "nothing was done about the need" in campaign.outcome.summary
 
 
+def test_a_model_that_writes_too_much_is_cut_short_and_the_state_stays_small(tmp_path):
+    long = {"assessment": "x" * 4000, "gaps": [{"need": "n" * 4000, "why": "w" * 4000}] * 20}
+
+    async def main():
+        async with system(tmp_path, Strategist(assess=[long]), Developer()) as made:
+            for number in range(40):
+                made.beliefs.add(f"b{number}", "x" * 60_000)
+            return await made.mastermind.launch_campaign()
+
+    campaign = asyncio.run(main())
+    assert campaign.status is CampaignStatus.COMPLETED
+    assert len(json.dumps(campaign.facts["system_state"])) < 100_000
+
+
 def test_a_development_that_fails_is_told_and_tried_again_within_its_bound(tmp_path):
     again = [SEED_PLAN[4]]
     model = Strategist(plan=[SEED_PLAN, again])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from mindx.tools.base import ToolError
 
 T = TypeVar("T")
 MASTERMIND_ID = "mastermind"
+MAX_BELIEF = 32_000  # characters of JSON
 PLACEHOLDER = "..."  # what the seeds' plans write for a value that does not exist yet
 
 
@@ -54,7 +56,9 @@ class CampaignDesk:
         """Keep the result of a meta-action as a fact of the campaign, and as a belief."""
         self.change(facts={**self.campaign.facts, name: value})
         self.require(Act.WRITE_BELIEF)
-        told = value if name != "system_state" else {"observed": True}  # the state itself is large, and soon old
+        # The state itself is large, and soon old; what a model wrote may be as long as it likes.
+        small = name != "system_state" and len(json.dumps(value)) <= MAX_BELIEF
+        told = value if small else {"found": True}
         namespace = f"mastermind.{self.campaign.campaign_id}"
         self.beliefs.add(name, told, source=BeliefSource.SELF_ANALYSIS, namespace=namespace)
 

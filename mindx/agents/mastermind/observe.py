@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from mindx.agents.mastermind.desk import CampaignDesk
 
 MAX_CAMPAIGNS = 5
 MAX_BELIEFS = 30
+MAX_VALUE = 500  # characters of JSON
 
 
 def system_state(desk: CampaignDesk) -> dict[str, Any]:
@@ -26,10 +28,15 @@ def system_state(desk: CampaignDesk) -> dict[str, Any]:
         "models": [one.to_dict() for one in coordinator.performance.list()],
         "campaigns": [_campaign(one) for one in desk.history()[:MAX_CAMPAIGNS]],
         "beliefs": [
-            {"key": one.key, "value": one.value, "confidence": one.confidence}
+            {"key": one.key, "value": _short(one.value), "confidence": one.confidence}
             for one in desk.beliefs.query(namespace="", limit=MAX_BELIEFS)
         ],
     }
+
+
+def _short(value: Any) -> Any:
+    text = json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}..."
 
 
 def _tool(entry: Any) -> dict[str, Any]:
