@@ -579,3 +579,14 @@ def test_beliefs_or_a_state_that_break_in_the_middle_are_the_runs_error(tmp_path
         result = made.run()
         assert (result.status, result.run.error_info.code.value) == (BDIStatus.FAILED_UNRECOVERABLE, "state_failed")
         assert "cannot be used" in result.message
+
+
+def test_plans_cannot_fill_the_store_of_beliefs():
+    steps = [act("UPDATE_BELIEF", key=key, value="new") for key in ("k7", "one.more")]
+    made = Made([plan(*steps), plan(think())])
+    for number in range(2000):
+        made.beliefs.add(f"k{number}", number, namespace="bdi.bdi")
+    assert made.run().achieved
+    assert made.beliefs.value("k7", namespace="bdi.bdi") == "new"
+    assert made.beliefs.get("one.more", namespace="bdi.bdi") is None
+    assert "beliefs are enough" in made.questions[1]

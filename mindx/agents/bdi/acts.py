@@ -21,6 +21,7 @@ UPDATE_BELIEF, DECOMPOSE_GOAL, ANALYZE_FAILURE, ASK_USER = (
 )
 OWN_TYPES = (THINK, EXECUTE_TOOL, UPDATE_BELIEF, DECOMPOSE_GOAL, ANALYZE_FAILURE, NO_OP, FAIL, ASK_USER)
 OWN_KEYS = ("recovery.", "last_action", "escalation")  # what the agent itself keeps among its beliefs
+MAX_BELIEFS = 2000  # of one agent: a plan may not fill the disk
 MAX_SUBGOALS = 8
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 20_000}
 
@@ -100,9 +101,12 @@ class UpdateBelief(_Act):
         return frozenset({"key", "value"})
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-        """Take it in. Raises InputError (belief_invalid, belief_reserved)."""
+        """Take it in. Raises InputError (belief_invalid, belief_reserved, beliefs_full)."""
         if arguments["key"].startswith(OWN_KEYS):
             raise InputError("belief_reserved", f"the agent itself keeps {', '.join(OWN_KEYS)}; choose another key")
+        known = self._beliefs.get(arguments["key"], namespace=self._namespace)
+        if known is None and self._beliefs.count(self._namespace) >= MAX_BELIEFS:
+            raise InputError("beliefs_full", f"{MAX_BELIEFS:,} beliefs are enough; give some a `ttl_s`, or reuse a key")
         belief = self._beliefs.add(
             arguments["key"],
             arguments["value"],

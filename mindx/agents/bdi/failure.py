@@ -69,6 +69,7 @@ _BY_DETAIL = {
     "reference_unresolved": FailureType.INVALID_PARAMETERS,
     "call_refused": FailureType.INVALID_PARAMETERS,
     "belief_invalid": FailureType.INVALID_PARAMETERS,
+    "beliefs_full": FailureType.RESOURCE_ERROR,
     "belief_reserved": FailureType.INVALID_PARAMETERS,
     "goal_circular": FailureType.INVALID_PARAMETERS,
     "goals_full": FailureType.INVALID_PARAMETERS,

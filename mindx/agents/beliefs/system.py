@@ -145,6 +145,11 @@ class BeliefSystem:
         with self._lock:
             return self._table.namespaces(self._now())
 
+    def count(self, namespace: str) -> int:
+        """Return how much is believed in a namespace."""
+        with self._lock:
+            return self._table.count(namespace, self._now())
+
     def expire(self) -> int:
         """Forget what has outlived its time and return how many that were; every `add` does so too."""
         with self._lock:

@@ -94,6 +94,11 @@ class BeliefTable:
         sql = f"SELECT namespace, COUNT(*) FROM beliefs WHERE {_LIVE} GROUP BY namespace ORDER BY namespace"
         return {str(namespace): int(count) for namespace, count in self._db.rows(sql, (now,))}
 
+    def count(self, namespace: str, now: float) -> int:
+        """Return the number of beliefs in a namespace."""
+        sql = f"SELECT COUNT(*) FROM beliefs INDEXED BY beliefs_found WHERE namespace = ? AND {_LIVE}"
+        return int(self._db.rows(sql, (namespace, now))[0][0])
+
     def expired(self, now: float) -> tuple[Belief, ...]:
         """Return what has outlived its time."""
         sql = f"SELECT {_COLUMNS} FROM beliefs WHERE expires <= ? ORDER BY expires, namespace, key"
