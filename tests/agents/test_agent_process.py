@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import docker
 import pytest
 
 from mindx import (
@@ -248,6 +250,28 @@ def test_a_killed_host_takes_its_workers_with_it(tmp_path):
         host.send_signal(signal.SIGKILL)
         host.wait()
     wait_until_gone(found)
+
+
+@pytest.mark.usefixtures("derived_image")
+def test_the_container_of_a_killed_worker_ends_with_it(engine, tmp_path):
+    """The boundary of what an agent does is the container, and its worker cannot leave one behind."""
+    place = tmp_path / "pid"
+
+    def containers(pid):
+        return engine.containers.list(filters={"label": f"mindx.pid={pid}"})
+
+    async def story():
+        far = AgentProcess(f"{FACTORIES}:contained", grace_s=0.2)
+        running = asyncio.create_task(far.run(str(place), run_id="far"))
+        (pid,) = await written(place)
+        (container,) = await asyncio.to_thread(containers, pid)
+        far.cancel("far")
+        await running
+        return container
+
+    container = in_time(story())
+    with contextlib.suppress(docker.errors.NotFound):
+        container.wait(condition="removed", timeout=30)
 
 
 def test_the_socket_is_its_users_alone_and_is_gone_afterwards():

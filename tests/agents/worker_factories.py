@@ -70,6 +70,27 @@ def strays() -> AgentRuntime:
     return runtime_of(mind)
 
 
+def contained() -> AgentRuntime:
+    """Opens its container, writes the pid of its process to the task's file, and holds its loop for good."""
+
+    async def look(arguments: Any, context: Any) -> str:
+        await context.open_sandbox()
+        hold()
+        return ""
+
+    def hold() -> None:
+        Path(place[0]).write_text(f"{os.getpid()}\n")
+        time.sleep(600)
+
+    place: list[str] = []
+
+    def mind(context: Any) -> Any:
+        place.append(context.task)
+        return act("look")
+
+    return runtime_of(mind, look=look)
+
+
 def place() -> AgentRuntime:
     """Answers with the mode of the folder that the socket lies in."""
     folder = Path(os.environ[SOCKET_VARIABLE]).parent
