@@ -124,7 +124,6 @@ def test_the_log_trail_names_each_layer(mindx, tmp_path):
         ("def count(arguments):\n    return {'words': 3}\n", "tests"),
         ("import socket\ndef count(arguments):\n    socket.create_connection(('192.0.2.1', 80), 2)\n", "tests"),
         ("def count(arguments):\n    return open('/etc/shadow').read()\n", "tests"),
-        ("while True: pass\n", "tests"),
         ("this is no Python", "tests"),
     ],
 )
@@ -231,22 +230,18 @@ def test_a_mission_that_does_what_a_files_words_tell_it_breaks_nothing(mindx, tm
     assert (tmp_path / "w" / "README").read_text() == words
 
 
-def test_a_killed_mission_goes_on_in_a_new_container(mindx, tmp_path):
-    slow = [
-        {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": "run", "argv": ["sleep", "4"]}},
-        *write("two.txt"),
-    ]
-    mind = script(tmp_path, "mind", [phases("one", "two"), write("one.txt"), slow])
-    with mindx.start("mission", "two files", "--id", "m", "--script", mind) as process:
-        for line in process.stderr:
-            if b"'sleep'" in line or b'"sleep"' in line:
-                break
-        second = mindx("mission", "--resume", "m", "--script", mind)
+def test_a_killed_mission_goes_on_in_a_new_container(mindx, remote, tmp_path):
+    turns_ = [{"text": text} for text in said([phases("one", "two"), write("one.txt")])]
+    remote.call("script", [*turns_, {"stall": True}])
+    with mindx.start("mission", "two files", "--id", "m", env=remote.env("script")) as process:
+        remote.call("stalled")  # in the second phase
+        second = mindx("mission", "--resume", "m", env=remote.env("script"))
         assert second.returncode == 2
         assert b"is being worked on already" in second.stderr
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
-    again = script(tmp_path, "again", [write("one.txt")])  # the second phase has its plan already
+    # The container died with its process: what the first phase had left in it is done again.
+    again = script(tmp_path, "again", [write("one.txt"), write("two.txt")])
     done = mindx("mission", "--resume", "m", "--script", again, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["status"]) == (0, "completed"), done.stderr.decode()

@@ -122,6 +122,8 @@ class Behaviour:
     async def turn(self, turn: dict[str, Any]) -> bool:
         if turn.get("drop"):
             return False
+        if turn.get("stall"):
+            return await self.stall()
         if "status" in turn:
             await self.wire.send_json(turn["status"], turn.get("body", {}), turn.get("headers"))
             return True
