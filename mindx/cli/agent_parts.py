@@ -25,7 +25,7 @@ from mindx.core.checkpoint import RunOutcome
 from mindx.core.protocols import Reasoner
 from mindx.core.run import Outcome
 from mindx.core.run_config import RunConfig
-from mindx.errors import DeniedError, MindxError
+from mindx.errors import MindxError
 from mindx.policy.load import LoadedPolicy
 from mindx.providers.base import BaseProvider
 from mindx.tools.registry import ToolRegistry
@@ -39,6 +39,8 @@ _CODES = {
     ErrorCode.SANDBOX_FAILED: 4,
     ErrorCode.STATE_FAILED: 4,
 }
+
+_ENDS = {2: Outcome.INVALID, 3: Outcome.DENIED}
 
 mind_option = click.option(
     "--mind",
@@ -125,7 +127,7 @@ def recorded(record: WorkRecord) -> Iterator[None]:
     try:
         yield
     except MindxError as error:
-        record.outcome = Outcome.DENIED if isinstance(error, DeniedError) else Outcome.ERROR
+        record.outcome = _ENDS.get(error.exit_code, Outcome.ERROR)
         record.error = AgentError.of(ErrorCode.INTERNAL_ERROR, error, ErrorPhase.RUNTIME)
         raise
     finally:

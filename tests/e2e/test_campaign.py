@@ -271,6 +271,8 @@ def test_the_autonomous_worker_is_ended_by_the_switch(mindx, tmp_path):
         (("campaign", "run", "--resume", "none", "--script", "/dev/null"), 2, "there is no campaign"),
         (("campaign", "run", "--max-cycles", "26", "--script", "/dev/null"), 2, "the budget allows 1 to 25"),
         (("campaign", "run", "--script", "/dev/null"), 6, "no turn left"),
+        (("campaign", "run", "--id", "../c", "--script", "/dev/null"), 2, "plain name"),
+        (("mission", "x", "--id", "../m", "--script", "/dev/null"), 2, "plain name"),
         (("campaign", "show", "none"), 2, "there is no campaign"),
         (("campaign", "stop", "none"), 2, "there is no campaign"),
     ],
