@@ -16,6 +16,7 @@ import jsonschema
 import pytest
 
 from mindx.cli.schemas import schema
+from tests.cli.test_schemas import closed
 from tests.mind.campaign_support import ASSESSMENT, SEED_PLAN, STRATEGY
 from tests.mind.improvement_support import SPEC, turns, write_script
 from tests.mind.mission_support import phases, write
@@ -77,7 +78,7 @@ def test_the_whole_cycle_over_http(mindx, remote):
     done = mindx("campaign", "run", "--id", "c", "--json", env=remote.env("script"))
     document = json.loads(done.stdout)
     assert done.returncode == 0, done.stderr.decode()
-    jsonschema.validate(document, schema("campaign"))
+    jsonschema.validate(document, closed(schema("campaign")))
     assert (document["status"], document["cycles"]) == ("COMPLETED", 6)
     assert [(task["tool_id"], task["registered"], task["used"]) for task in document["sub_tasks"]] == [
         ("word_count", True, True)
@@ -90,7 +91,7 @@ def test_the_whole_cycle_over_http(mindx, remote):
     assert [call["answer"] for call in tested["calls"]] == [{"words": 3}]
     # It is on record in each of the ways that mindx keeps.
     listed = mindx.document("campaign", "list", "--json")
-    jsonschema.validate(listed, schema("campaigns"))
+    jsonschema.validate(listed, closed(schema("campaigns")))
     assert [one["campaign_id"] for one in listed["campaigns"]] == ["c"]
     history = json.loads((mindx.state / "mind" / "mastermind_campaign_history.json").read_text())
     assert history["campaigns"][0]["outcome"]["final_bdi_status"] == "GOAL_ACHIEVED"
@@ -192,7 +193,7 @@ def test_a_mission_over_http_works_on_a_copy(mindx, remote, tmp_path):
     done = mindx("mission", "two files", *where, "--json", env=remote.env("script"))
     document = json.loads(done.stdout)
     assert done.returncode == 0, done.stderr.decode()
-    jsonschema.validate(document, schema("mission"))
+    jsonschema.validate(document, closed(schema("mission")))
     assert document["decisions"] == ["plan_phases", "delegate_to_bdi", "delegate_to_bdi"]
     assert [(change["path"], change["kind"]) for change in document["changes"]] == [
         ("one.txt", "added"),

@@ -281,6 +281,15 @@ def test_in_a_new_container_what_was_achieved_is_done_again(tmp_path):
     asyncio.run(main())
 
 
+def test_a_listener_that_raises_hurts_nobody(tmp_path):
+    async def main():
+        missions = Missions(tmp_path, Model(divide=[phases("one")], plan=[write("a")]))
+        missions.agint._listener = lambda mission, note: 1 / 0
+        return await missions.agint.run("make it")
+
+    assert asyncio.run(main()).status is AGIntStatus.COMPLETED
+
+
 def test_a_mission_has_one_agint_and_ids_are_used_once(tmp_path):
     async def main():
         never, asked = asyncio.Event(), asyncio.Event()

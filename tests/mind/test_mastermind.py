@@ -334,6 +334,14 @@ def test_a_campaign_that_ran_into_its_budget_goes_on_with_a_fresh_one(tmp_path):
     asyncio.run(main())
 
 
+def test_a_listener_that_raises_hurts_nobody(tmp_path):
+    def bad(campaign, text):
+        raise ZeroDivisionError
+
+    campaign, _, _ = launch(tmp_path, on_campaign=bad)
+    assert campaign.status is CampaignStatus.COMPLETED
+
+
 def test_two_systems_on_one_folder_are_an_error_and_the_first_goes_on(tmp_path):
     async def main():
         async with system(tmp_path, Strategist(), Developer()) as first:

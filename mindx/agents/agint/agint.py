@@ -20,6 +20,7 @@ from mindx.agents.agint.deciding import open_decisions
 from mindx.agents.agint.life import AGIntDecision, AGIntStage, AGIntStatus, moved
 from mindx.agents.agint.mission import MAX_DIRECTIVE, MAX_NOTES, CycleNote, Mission, MissionBudget, MissionStore, Spent
 from mindx.agents.agint.phase import PhaseStatus
+from mindx.agents.agint.readiness import readied
 from mindx.agents.agint.watch import StuckDetector
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
@@ -130,7 +131,7 @@ class AGInt:
         self._constitution.require(Layer.AGINT, Act.START_MISSION)
         self._hold(mission_id)
         try:
-            self._begin(_readied(self.store.load(mission_id), files_kept=files_kept))
+            self._begin(readied(self.store.load(mission_id), files_kept=files_kept))
         except BaseException:
             self._held.close()
             raise
@@ -351,7 +352,10 @@ class AGInt:
         )
         _LOG.info("Action '%s' ended: %s. %s", decision.name, done.outcome, done.message)
         self._keep(done.mission.model_copy(update={"notes": (*done.mission.notes, note)[-MAX_NOTES:]}))
-        self._listener(self.mission, note)
+        try:
+            self._listener(self.mission, note)
+        except Exception:  # noqa: BLE001 - a bad listener hurts no mission
+            _LOG.exception("a listener failed")
 
     def _see(self, mission: Mission, stage: AGIntStage) -> None:
         """Make this the mission in memory; a stage is not worth a write."""
@@ -369,23 +373,3 @@ class AGInt:
         status = mission.status if self._mission is None else self._mission.status
         self._mission = mission.model_copy(update={"status": status, "updated_at": self._now()})
         self.store.save(self._mission)
-
-
-def _readied(mission: Mission, *, files_kept: bool) -> Mission:
-    """Return a mission as it can be taken up."""
-    if mission.status is AGIntStatus.COMPLETED:
-        return mission  # there is no way on, and its status says so
-    failed = mission.status is AGIntStatus.FAILED
-    phases = []
-    for phase in mission.phases:
-        if phase.status is PhaseStatus.ACHIEVED and not files_kept:
-            phase = phase.model_copy(update={"status": PhaseStatus.PENDING, "attempts": 0})
-        elif failed:
-            phase = phase.model_copy(update={"attempts": 0})
-        phases.append(phase)
-    spent = mission.spent
-    if failed:
-        spent = spent.model_copy(update={"revisions": 0, "researches": 0, "repairs": 0})
-    # Who holds the lock knows that nobody is at it: a status that goes on is that of a process that died.
-    status = mission.status if mission.status.ended else AGIntStatus.STOPPED
-    return mission.model_copy(update={"phases": tuple(phases), "spent": spent, "status": status})

@@ -216,7 +216,7 @@ class MastermindAgent:
         strategist = self._make_strategist(running, self.store.save)
         began = self._clock()
         _LOG.info("Campaign %s: %s", running.campaign_id, running.directive)
-        self._listener(running, "begun")
+        self._tell(running, "begun")
         status, outcome = CampaignStatus.STOPPED, CampaignOutcome(summary="stopped", exit_code=130)
         try:
             status, outcome = await self._within(strategist, running.campaign_id, renewed=renewed)
@@ -248,7 +248,7 @@ class MastermindAgent:
     async def _worked(self, strategist: Strategist, *, renewed: bool) -> tuple[CampaignStatus, CampaignOutcome]:
         def told(text: str) -> None:
             _LOG.info("%s", text)
-            self._listener(strategist.campaign, text)
+            self._tell(strategist.campaign, text)
 
         try:
             result = await strategist.pursue(told, renewed=renewed)
@@ -293,5 +293,11 @@ class MastermindAgent:
         )
         self.store.save(ended)
         _LOG.info("Campaign %s finished with final status: %s", ended.campaign_id, status.value)
-        self._listener(ended, f"{status.value}: {outcome.summary}")
+        self._tell(ended, f"{status.value}: {outcome.summary}")
         return ended
+
+    def _tell(self, campaign: StrategicCampaign, text: str) -> None:
+        try:
+            self._listener(campaign, text)
+        except Exception:  # noqa: BLE001 - a bad listener hurts no campaign
+            _LOG.exception("a listener failed")
