@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from mindx.core.message import ChatMessage
 from mindx.core.strict_json import read_json
-from mindx.errors import InputError
+from mindx.errors import InputError, ProviderError
 from mindx.providers.base import BaseProvider, ModelRequest
 from mindx.providers.failures import provider_error
 
@@ -40,7 +40,13 @@ async def ask_json(
     sent = schema if provider.capabilities.json_schema else None
     problem = ""
     for _ in range(attempts):
-        response = await provider.generate(ModelRequest(tuple(messages), model=model, response_schema=sent))
+        try:
+            response = await provider.generate(ModelRequest(tuple(messages), model=model, response_schema=sent))
+        except ProviderError as error:
+            if sent is None or error.code != "provider_bad_request":
+                raise
+            sent = None  # the endpoint says that it takes schemas, and does not take this one
+            response = await provider.generate(ModelRequest(tuple(messages), model=model))
         on_usage(response.usage)
         try:
             return read(json_of(response.text))

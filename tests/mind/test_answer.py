@@ -6,6 +6,7 @@ import pytest
 
 from mindx.agents.answer import ask_json, json_of, tokens_of
 from mindx.errors import InputError, ProviderError
+from mindx.providers.failures import provider_error
 from mindx.providers.scripted import ScriptedProvider, ScriptedTurn
 
 
@@ -62,3 +63,13 @@ def test_a_model_that_never_learns_is_the_providers_error():
         asyncio.run(ask_json(model, "s", "q", read))
     assert caught.value.code == "provider_malformed_answer"
     assert len(model.requests) == 3
+
+
+def test_an_endpoint_that_refuses_the_schema_is_asked_without_it():
+    """Endpoints differ in what they take as a schema; the answer is checked here anyway."""
+    refusal = provider_error("provider_bad_request", "no such schema")
+    model = ScriptedProvider([refusal, "nonsense", '{"ok": true}'])
+    assert asyncio.run(ask_json(model, "s", "q", read, schema={"type": "object"})) == "read"
+    assert [request.response_schema is None for request in model.requests] == [False, True, True]
+    with pytest.raises(ProviderError):
+        asyncio.run(ask_json(ScriptedProvider([refusal]), "s", "q", read))
