@@ -22,6 +22,7 @@ from mindx.errors import DeniedError, InputError
 from mindx.policy.document import MAX_FILE_BYTES, read_document
 
 BUILT_IN = Path(__file__).with_name("constitution.yaml")
+FILE = "constitution.yaml"  # of the user's, in the folder of the society's state
 MAX_TARGET = 1024  # characters of a path
 
 
@@ -129,7 +130,7 @@ class ConstitutionError(DeniedError):
 
 
 class Constitution:
-    """The rules in force; make it with `load`."""
+    """The rules in force; make it with `of`, or `load`."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -152,6 +153,12 @@ class Constitution:
         trust = {layer: _narrowed(acts, more.trust.get(layer)) for layer, acts in base.trust.items()}
         never, person = (*base.never, *more.never), (*base.person, *more.person)
         return cls(Document(version="1", trust=trust, never=never, person=person))
+
+    @classmethod
+    def of(cls, folder: Path) -> Constitution:
+        """Return the rules for work in this folder, which a `constitution.yaml` in it tightens. Raises as `load`."""
+        path = folder / FILE
+        return cls.load(path if path.exists() else None)
 
     def check(self, layer: Layer, act: str, target: str = "", *, approved: bool = False) -> Ruling:
         """Return whether a layer may do this now; pure and quick.

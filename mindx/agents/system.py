@@ -21,12 +21,13 @@ from mindx.agents.agint.phase_agent import PhaseAgent
 from mindx.agents.answer import tokens_of
 from mindx.agents.bdi import BDIAgent, Budget
 from mindx.agents.bdi.run import Asker
-from mindx.agents.beliefs import BeliefSystem
+from mindx.agents.beliefs.system import BELIEFS_FILE, BeliefSystem
 from mindx.agents.constitution import Constitution, Layer
 from mindx.agents.coordinator.config import CoordinatorConfig
 from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.coordinator.improving import Improve
 from mindx.agents.improvement.call import call_improvement
+from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
 from mindx.agents.mastermind.campaign import CampaignBudget, StrategicCampaign
 from mindx.agents.mastermind.campaign_store import CampaignStore
 from mindx.agents.mastermind.desk import MASTERMIND_ID, CampaignDesk
@@ -50,7 +51,7 @@ from mindx.runtime.tasks.atomic import locked, replace_file
 from mindx.runtime.vetting import tools_for
 
 AGINT_ID = "agint"
-CONSTITUTION_FILE, LOCK_FILE = "constitution.yaml", "lock"
+LOCK_FILE = "lock"
 
 
 class MissionSystem:
@@ -146,9 +147,8 @@ class MissionSystem:
         return LazySandbox(lambda: self._session(workspace))
 
     async def _opened(self, held: AsyncExitStack) -> None:
-        rules = self.folder / CONSTITUTION_FILE
-        self.constitution = Constitution.load(rules if rules.exists() else None)
-        self.beliefs = BeliefSystem(self.folder / "beliefs.sqlite3", now=self._now)
+        self.constitution = Constitution.of(self.folder)
+        self.beliefs = BeliefSystem(self.folder / BELIEFS_FILE, now=self._now)
         held.callback(self.beliefs.close)
         self.registry = OfficialToolsRegistry(self.folder, constitution=self.constitution, layer=self.layer)
         self.registry.read()  # a damaged one is told before anything is done
@@ -217,7 +217,7 @@ class MindSystem(MissionSystem):
             self.folder,
             beliefs=self.beliefs,
             constitution=self.constitution,
-            improve=self._improve or partial(call_improvement, work_dir=self.folder / "improvement"),
+            improve=self._improve or partial(call_improvement, work_dir=self.folder / IMPROVEMENT_FOLDER),
             provider=BorrowedProvider(self.provider),
             policy=self.policy,
             campaigns=lambda: [one.told for one in store.history().campaigns],

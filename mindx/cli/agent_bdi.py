@@ -64,7 +64,7 @@ def bdi_agent(
     `state` is the file of an agent that is taken up again; it is read and not written. Raises StateError.
     """
     from mindx.agents.bdi import BDIAgent, Budget
-    from mindx.agents.beliefs import BeliefSystem
+    from mindx.agents.beliefs.system import BELIEFS_FILE, BeliefSystem
     from mindx.agents.constitution import Constitution
     from mindx.runtime.vetting import tools_for
     from mindx.tools.builtin.calculator import CalculatorTool
@@ -74,11 +74,11 @@ def bdi_agent(
     return BDIAgent(
         provider,
         tools_for(limits).with_tools(TimeNowTool(), CalculatorTool()),
-        beliefs=BeliefSystem(mind_dir() / "beliefs.sqlite3"),
+        beliefs=BeliefSystem(mind_dir() / BELIEFS_FILE),
         state_path=state,
         budget=Budget(cycles=max_cycles, seconds=float(limits.session_timeout_s)),
         domain=domain_of(workspace),
-        constitution=Constitution.load(),
+        constitution=Constitution.of(mind_dir()),
         model=model,
         reports=True,
     )

@@ -117,7 +117,7 @@ def _the_one(key: str, namespace: str | None) -> Belief:
 
 def _store() -> BeliefSystem | None:
     """Return the user's beliefs, None when there are none yet: to look makes no file."""
-    from mindx.agents.beliefs import BeliefSystem
+    from mindx.agents.beliefs.system import BELIEFS_FILE, BeliefSystem
 
-    path = mind_dir() / "beliefs.sqlite3"
+    path = mind_dir() / BELIEFS_FILE
     return BeliefSystem(path) if path.exists() else None

@@ -12,20 +12,21 @@ from typing import Any
 
 import click
 
-from mindx.agents.beliefs import BeliefSystem
+from mindx.agents.beliefs.system import BELIEFS_FILE, BeliefSystem
 from mindx.agents.constitution import Constitution
 from mindx.agents.coordinator.agent_book import AgentBook
 from mindx.agents.coordinator.backlog import Backlog
 from mindx.agents.coordinator.backlog_item import OPEN, BacklogItem, BacklogStatus, WaitsFor
 from mindx.agents.coordinator.config import CoordinatorConfig
 from mindx.agents.coordinator.consent import Consent
-from mindx.agents.coordinator.coordinator import IMPROVEMENT_FOLDER, CoordinatorAgent
+from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.coordinator.database import FILE, CoordinatorDatabase
 from mindx.agents.coordinator.interaction import Interaction, InteractionStatus, InteractionType
 from mindx.agents.coordinator.interaction_store import InteractionStore
 from mindx.agents.coordinator.performance import PerformanceMonitor
 from mindx.agents.coordinator.resources import NAMESPACE
 from mindx.agents.improvement.call import call_improvement
+from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
 from mindx.cli.agent_parts import at_terminal
 from mindx.cli.coordinator_show import (
     InteractionDocument,
@@ -223,7 +224,7 @@ class _Parts:
         self.interactions = InteractionStore(database)
         self.backlog = Backlog(database, now)
         self.agents = AgentBook(database)
-        self.consent = Consent(self.backlog, self.interactions, _rules(), now)
+        self.consent = Consent(self.backlog, self.interactions, Constitution.of(mind_dir()), now)
 
 
 @contextmanager
@@ -243,10 +244,10 @@ def _in_coordinator(do: Any, *, busy: bool = True, **options: Any) -> Interactio
 
     async def main() -> Any:
         folder = mind_dir()
-        with BeliefSystem(folder / "beliefs.sqlite3") as beliefs:
+        with BeliefSystem(folder / BELIEFS_FILE) as beliefs:
             improve = partial(call_improvement, work_dir=folder / IMPROVEMENT_FOLDER)
             async with CoordinatorAgent(
-                folder, beliefs=beliefs, constitution=_rules(), improve=improve, **options
+                folder, beliefs=beliefs, constitution=Constitution.of(folder), improve=improve, **options
             ) as made:
                 return await do(made)
 
@@ -260,18 +261,12 @@ def _in_coordinator(do: Any, *, busy: bool = True, **options: Any) -> Interactio
     return ended
 
 
-def _rules() -> Constitution:
-    """Return the rules in force here: a `constitution.yaml` of the user's tightens the built-in ones."""
-    file = mind_dir() / "constitution.yaml"
-    return Constitution.load(file if file.exists() else None)
-
-
 def _state() -> dict[str, Any]:
     empty: dict[str, Any] = {"agents": [], "interactions": {}, "interrupted": [], "backlog": {}}
     empty |= {"alerts": [], "performance": []}
     if not (mind_dir() / FILE).exists():
         return empty
-    with _opened() as parts, BeliefSystem(mind_dir() / "beliefs.sqlite3") as beliefs:
+    with _opened() as parts, BeliefSystem(mind_dir() / BELIEFS_FILE) as beliefs:
         return {
             "agents": [agent.model_dump(mode="json", exclude={"metadata", "status"}) for agent in parts.agents.list()],
             "interactions": parts.interactions.counts(),

@@ -167,9 +167,8 @@ def deprecate(tool_id: str, reason: str, as_json: bool) -> None:
 
 def _registry() -> OfficialToolsRegistry:
     """Return the registry; the person at the terminal may do what the Mastermind may."""
-    rules = mind_dir() / "constitution.yaml"
-    constitution = Constitution.load(rules if rules.exists() else None)
-    return OfficialToolsRegistry(mind_dir(), constitution=constitution, layer=Layer.MASTERMIND, by_person=True)
+    rules = Constitution.of(mind_dir())
+    return OfficialToolsRegistry(mind_dir(), constitution=rules, layer=Layer.MASTERMIND, by_person=True)
 
 
 def _arguments(text: str) -> Mapping[str, Any]:

@@ -181,10 +181,10 @@ def test_the_last_improvements_of_self_are_taken_back(tmp_path: Path):
     data = made.result.data.model_copy(update={"operation_type": OperationType.IMPROVE_SELF})
     (made.work / "int_1" / "result.json").write_text(made.result.model_copy(update={"data": data}).line())
     (made.work / "a file").write_text("that somebody left")
-    assert not roll_back_self(made.work, 1).ok
+    assert not roll_back_self(made.work, 1, RULES).ok
     assert made.apply(approved=True).ok
     assert applied_self(made.work) == ["int_1"]
-    back = roll_back_self(made.work, 5)
+    back = roll_back_self(made.work, 5, RULES)
     assert (back.ok, back.data.final_status.value) == (True, "SUCCESS_ROLLED_BACK")
     assert made.target.read_text() == OLD
     assert applied_self(made.work) == []

@@ -343,6 +343,18 @@ def test_a_plain_specification_and_bad_arguments_on_the_command_line(tmp_path: P
         assert document["data"]["final_status"] == "FAILED_INPUT"
 
 
+def test_rules_of_the_user_hold_for_the_command_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A `constitution.yaml` among the society's state takes trust from the agent also where no system started it."""
+    rules = tmp_path / "mind" / "constitution.yaml"
+    rules.parent.mkdir()
+    rules.write_text("version: 1\ntrust: {improvement: [model.call]}\n")
+    monkeypatch.setenv("MINDX_STATE_DIR", str(tmp_path))
+    done, document = asyncio.run(_by_hand(["tool.py", f"--script={write_script(tmp_path / 'script', turns())}"]))
+    assert done == 1
+    assert document["data"]["final_status"] == "FAILED_SETUP"
+    assert "is not trusted" in str(document["message"])
+
+
 async def _by_hand(arguments: list[str]) -> tuple[int | None, dict[str, dict[str, str]]]:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*COMMAND, *arguments, stdout=pipe, stderr=pipe)

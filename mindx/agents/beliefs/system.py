@@ -25,6 +25,7 @@ from mindx.agents.beliefs.table import BeliefTable
 from mindx.errors import InputError
 
 _LOG = logging.getLogger("mindx.agents.beliefs")
+BELIEFS_FILE = "beliefs.sqlite3"  # in the folder of the society's state
 Listener = Callable[[BeliefEvent], None]
 _KEEP: Any = object()
 

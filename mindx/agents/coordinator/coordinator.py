@@ -41,6 +41,7 @@ from mindx.agents.coordinator.performance import PerformanceMonitor
 from mindx.agents.coordinator.resources import Measure, ResourceMonitor
 from mindx.agents.coordinator.verification import TaskVerification, TaskVerifier
 from mindx.agents.coordinator.worker import BacklogWorker
+from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
 from mindx.errors import InputError, MindxError
 from mindx.policy.load import LoadedPolicy
 from mindx.providers.base import BaseProvider
@@ -51,7 +52,6 @@ logger = logging.getLogger("coordinator")
 COORDINATOR_ID = "coordinator"
 LOCK = "coordinator.lock"
 SHOWN_CAMPAIGNS, SHOWN_ITEMS = 3, 50
-IMPROVEMENT_FOLDER = "improvement"
 Handler = Callable[[Interaction], Awaitable[Any]]
 _HEAVY = frozenset({InteractionType.SYSTEM_ANALYSIS, InteractionType.VERIFY_TASK})
 _IMPROVING = frozenset({InteractionType.COMPONENT_IMPROVEMENT, InteractionType.ROLLBACK_COMPONENT})

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from mindx.agents.constitution import Constitution
 from mindx.agents.improvement.models import (
     MAX_CONTEXT_CHARS,
     MAX_CYCLES,
@@ -25,6 +26,7 @@ from mindx.agents.improvement.models import (
     ImprovementResult,
     ImprovementStatus,
 )
+from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
 from mindx.core.folders import mind_dir
 from mindx.core.strict_json import read_json
 from mindx.errors import InputError, MindxError, StateError
@@ -82,7 +84,7 @@ def run(options: argparse.Namespace) -> ImprovementResult:
         return _refused(str(error))
     except ValidationError as error:
         return _refused(faults(error))
-    folder = options.work_dir or mind_dir() / "improvement" / request.interaction_id
+    folder = options.work_dir or mind_dir() / IMPROVEMENT_FOLDER / request.interaction_id
     try:
         return asyncio.run(_improve(request, folder))
     except MindxError as error:
@@ -164,8 +166,9 @@ def provider_of(request: ImprovementRequest) -> BaseProvider:
 async def _improve(request: ImprovementRequest, folder: Path) -> ImprovementResult:
     from mindx.agents.improvement.agent import SelfImprovementAgent
 
+    rules = Constitution.of(mind_dir())
     async with provider_of(request) as provider:
-        return await SelfImprovementAgent(provider, request, folder).improve()
+        return await SelfImprovementAgent(provider, request, folder, constitution=rules).improve()
 
 
 def _rolled_back(options: argparse.Namespace) -> ImprovementResult:
@@ -178,7 +181,8 @@ def _rolled_back(options: argparse.Namespace) -> ImprovementResult:
         )
     if not 1 <= options.rollback <= MAX_CYCLES:
         raise InputError("rollback_count", f"--rollback takes 1 to {MAX_CYCLES}")
-    return roll_back_self(options.work_dir or mind_dir() / "improvement", options.rollback)
+    folder = options.work_dir or mind_dir() / IMPROVEMENT_FOLDER
+    return roll_back_self(folder, options.rollback, Constitution.of(mind_dir()))
 
 
 def _end_with_parent() -> None:

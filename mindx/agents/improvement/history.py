@@ -33,17 +33,16 @@ def applied_self(work_dir: Path) -> list[str]:
     return [interaction_id for _, interaction_id in sorted(found, reverse=True)]
 
 
-def roll_back_self(work_dir: Path, count: int) -> ImprovementResult:
+def roll_back_self(work_dir: Path, count: int, constitution: Constitution) -> ImprovementResult:
     """Take the last `count` improvements of `self` back, the last one first, and stop at what cannot be.
 
     Raises InputError, WorkspaceError.
     """
     wanted = applied_self(work_dir)[:count]
-    rules = Constitution.load()
     done: list[str] = []
     problem = "" if wanted else "no improvement of `self` is applied"
     for interaction_id in wanted:
-        report = rollback_improvement(interaction_id, work_dir=work_dir, constitution=rules, approved=True)
+        report = rollback_improvement(interaction_id, work_dir=work_dir, constitution=constitution, approved=True)
         if not report.ok:
             problem = f"{interaction_id}: {report.message}"
             break

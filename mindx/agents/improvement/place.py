@@ -12,6 +12,7 @@ from mindx.agents.improvement.models import SELF_FILE
 from mindx.runtime.tasks.atomic import unwritable
 from mindx.workspace.apply import JOURNAL_FOLDER
 
+IMPROVEMENT_FOLDER = "improvement"  # in the folder of the society's state
 CONTEXT_FILE, RESULT_FILE, LOG_FILE, LOCK_FILE = "context.json", "result.json", "agent.log", ".lock"
 TRACE_FILE, CHANGES_FOLDER = "trace.jsonl", "changes"
 
