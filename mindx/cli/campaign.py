@@ -61,7 +61,9 @@ def command() -> None:
 )
 @click.argument("directive", required=False, default="")
 @click.option("--id", "campaign_id", metavar="ID", default="", help="The campaign's id; without it one is made.")
-@click.option("--resume", metavar="ID", default="", help="Go on with a campaign that is not complete.")
+@click.option(
+    "--resume", metavar="ID", default="", help="Go on with a campaign (an id, or `last`) that is not complete."
+)
 @click.option(
     "--max-cycles", metavar="N", type=click.IntRange(1, 10_000), help="Stop the agent after N cycles.  [default: 25]"
 )
@@ -117,7 +119,7 @@ def run_campaign(
                 await mastermind.wait_worker()
                 return None
             if resume:
-                return await mastermind.take_up(resume)
+                return await mastermind.take_up(find(resume).campaign_id)
             return await mastermind.launch_campaign(
                 directive, max_bdi_cycles=max_cycles, campaign_id=campaign_id or None
             )

@@ -36,7 +36,7 @@ EPILOG = """\b
 Examples:
   mindx mission "port it to Python 3.12 and prove it" --workspace .
   mindx mission "make the docs match the code" --workspace . --json
-  mindx mission --resume mission_1f0c55d1a9be
+  mindx mission --resume last
 
 \b
 A model divides the directive into phases; each is given to an agent of its own, and all of them work in one container
@@ -57,7 +57,9 @@ _MARKS = {PhaseStatus.ACHIEVED: "+", PhaseStatus.FAILED: "!", PhaseStatus.RUNNIN
 @click.command(name="mission", epilog=EPILOG)
 @click.argument("directive", required=False, default="")
 @click.option("--id", "mission_id", metavar="ID", default="", help="The mission's id; without it one is made.")
-@click.option("--resume", metavar="ID", default="", help="Go on with a mission that was stopped, cut off, or failed.")
+@click.option(
+    "--resume", metavar="ID", default="", help="Go on with a mission (an id, or `last`) that is not complete."
+)
 @workspace_option
 @policy_option
 @model_option
@@ -89,8 +91,8 @@ def command(
     if resume and (mission_id or workspace is not None):
         raise click.UsageError("--resume takes a mission as it is: give no --id or --workspace with it")
     if resume:
-        known = MissionStore(mind_dir() / "missions").load(resume).workspace
-        workspace = None if known is None else Path(known)
+        found = _find(resume)
+        resume, workspace = found.mission_id, None if found.workspace is None else Path(found.workspace)
     if workspace is not None:  # its container may open late; a folder that is none is told at once
         with opened(workspace):
             pass
@@ -135,6 +137,13 @@ def command(
             return INTERRUPTED
         record.outcome = _OUTCOMES.get(mission.status, Outcome.FAILED)
     return _print_end(mission, made[0], record, as_json)
+
+
+def _find(name: str) -> Mission:
+    """Return a mission by its id, or the `last`. Raises InputError (mission_unknown, mission_corrupt)."""
+    store = MissionStore(mind_dir() / "missions")
+    known = store.list() if name == "last" else ()
+    return known[0] if known else store.load(name)
 
 
 def _budget(policy: LoadedPolicy) -> Budget:

@@ -154,7 +154,7 @@ def test_a_killed_campaign_is_taken_up_by_the_next_process(mindx, remote, tmp_pa
     assert b"Campaign c: CUT OFF" in mindx("campaign", "show", "c").stdout
     again = script(tmp_path, "again", [[SEED_PLAN[4], {"type": "REGISTER_TOOL", "params": {}}]])
     code = script(tmp_path, "code", turns())
-    done = mindx("campaign", "run", "--resume", "c", "--script", again, "--improvement-script", code, "--json")
+    done = mindx("campaign", "run", "--resume", "last", "--script", again, "--improvement-script", code, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["status"]) == (0, "COMPLETED"), done.stderr.decode()
     assert [task["status"] for task in document["sub_tasks"]] == ["interrupted", "completed"]
@@ -243,7 +243,7 @@ def test_a_killed_mission_goes_on_in_a_new_container(mindx, remote, tmp_path):
         process.communicate(timeout=60)
     # The container died with its process: what the first phase had left in it is done again.
     again = script(tmp_path, "again", [write("one.txt"), write("two.txt")])
-    done = mindx("mission", "--resume", "m", "--script", again, "--json")
+    done = mindx("mission", "--resume", "last", "--script", again, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["status"]) == (0, "completed"), done.stderr.decode()
     assert {change["path"] for change in document["changes"]} == {"one.txt", "two.txt"}

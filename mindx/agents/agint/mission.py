@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mindx.agents.agint.life import AGIntDecision, AGIntStage, AGIntStatus
 from mindx.agents.agint.phase import MAX_PHASES, Phase, PhaseStatus
 from mindx.core.quote import quoted
+from mindx.core.validation import faults
 from mindx.errors import InputError, StateError
 from mindx.runtime.run_ids import checked_id
 from mindx.runtime.tasks.atomic import locked, read_file, replace_file
@@ -129,8 +130,7 @@ class MissionStore:
         try:
             found = Mission.model_validate_json(data)
         except ValidationError as error:
-            reason = str(error.errors()[0]["msg"])[:200]
-            message = f"the record {path} of a mission is damaged ({reason}); it was left as it is: mend or remove it"
+            message = f"the record {path} of a mission is damaged ({faults(error, 1)}); it was left as it is: mend or remove it"
             raise InputError("mission_corrupt", message, details={"path": str(path)}) from None
         if found.mission_id != mission_id:
             raise InputError("mission_corrupt", f"{path} is the record of another mission")

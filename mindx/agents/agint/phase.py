@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from mindx.agents.bdi.criteria import Criterion, criteria_of
+from mindx.core.validation import faults
 from mindx.errors import InputError
 
 MAX_PHASES = 16
@@ -77,7 +78,7 @@ def read_phases(value: Any) -> tuple[PhaseDraft, ...]:
     try:
         draft = PhasesDraft.model_validate(value)
     except ValidationError as error:
-        raise InputError("phases_invalid", "; ".join(_fault(item) for item in error.errors()[:12])) from None
+        raise InputError("phases_invalid", faults(error, 12)) from None
     return in_order(draft.phases)
 
 
@@ -108,7 +109,3 @@ def in_order(phases: Sequence[PhaseDraft], done: Sequence[str] = ()) -> tuple[Ph
         reached.add(ready.name)
         ordered.append(ready)
     return tuple(ordered)
-
-
-def _fault(error: Mapping[str, Any]) -> str:
-    return f"{'.'.join(str(part) for part in error['loc']) or 'the answer'}: {error['msg']}"

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mindx.agents.agint.life import AGIntDecision
 from mindx.agents.agint.mission import Mission
 from mindx.agents.agint.phase import MAX_PHASES, MAX_TOLD, Phase
+from mindx.core.validation import faults
 from mindx.errors import InputError
 
 _FORM = f"""Answer with JSON alone:
@@ -59,7 +60,7 @@ def read_choice(options: Sequence[AGIntDecision]) -> Callable[[Any], Choice]:
         try:
             choice = Choice.model_validate(value)
         except ValidationError as error:
-            raise InputError("choice_invalid", str(error.errors()[0]["msg"])) from None
+            raise InputError("choice_invalid", faults(error, 1)) from None
         if choice.decision not in options:
             open_now = ", ".join(option.value for option in options)
             raise InputError("choice_invalid", f"{choice.decision.value} is not open now; choose one of {open_now}")
