@@ -33,7 +33,7 @@ def lacks() -> str:
 
 
 REASON = lacks()
-pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+pytestmark = [pytest.mark.skipif(bool(REASON), reason=REASON), pytest.mark.timeout(400)]  # it brings an image over
 
 
 @pytest.fixture(scope="module")
