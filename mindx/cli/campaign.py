@@ -25,6 +25,7 @@ from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.core.run import Outcome
+from mindx.errors import SandboxError
 from mindx.settings import effective_policy
 
 EPILOG = """\b
@@ -133,7 +134,8 @@ def run_campaign(
             return INTERRUPTED
         if ended is None:
             return 0
-        record.outcome = _OUTCOMES[ended.status]
+        broken = ended.outcome is not None and ended.outcome.exit_code == SandboxError.exit_code
+        record.outcome = Outcome.ERROR if broken else _OUTCOMES[ended.status]
     return _print_end(ended, as_json)
 
 

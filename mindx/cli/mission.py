@@ -27,7 +27,7 @@ from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.core.run import Outcome
-from mindx.errors import MindxError
+from mindx.errors import MindxError, SandboxError
 from mindx.policy.load import LoadedPolicy
 from mindx.settings import effective_policy
 from mindx.workspace.folder import opened
@@ -135,7 +135,8 @@ def command(
             if made:
                 remark(f"`mindx mission --resume {made[0].mission.mission_id}` takes it up again")
             return INTERRUPTED
-        record.outcome = _OUTCOMES.get(mission.status, Outcome.FAILED)
+        broken = made[0].exit_code == SandboxError.exit_code
+        record.outcome = Outcome.ERROR if broken else _OUTCOMES.get(mission.status, Outcome.FAILED)
     return _print_end(mission, made[0], record, as_json)
 
 

@@ -249,6 +249,17 @@ def test_a_killed_mission_goes_on_in_a_new_container(mindx, remote, tmp_path):
     assert {change["path"] for change in document["changes"]} == {"one.txt", "two.txt"}
 
 
+def test_without_an_engine_nothing_is_tried_and_it_can_be_taken_up(mindx, tmp_path):
+    mind = script(tmp_path, "mind", [phases("one"), write("one.txt")])
+    far = {"DOCKER_HOST": "tcp://127.0.0.1:1"}
+    done = mindx("mission", "a file", "--id", "m", "--script", mind, "--json", env=far)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["status"], document["phases"][0]["attempts"]) == (4, "failed", 1)
+    assert [run["outcome"] for run in mindx.document("runs", "list", "--json")["runs"]] == ["error"]
+    again = mindx("mission", "--resume", "m", "--script", script(tmp_path, "none", []), "--json")
+    assert again.returncode == 0, again.stderr.decode()  # the plan is there already
+
+
 def test_the_autonomous_worker_is_ended_by_the_switch(mindx, tmp_path):
     with mindx.start("campaign", "run", "--every", "3600", "--script", script(tmp_path, "mind", MIND)) as process:
         while not (mindx.state / "mind" / "coordinator.sqlite3").exists():
