@@ -16,7 +16,7 @@ T = TypeVar("T")
 ATTEMPTS = 3
 MAX_ANSWER = 400_000  # characters
 MAX_PROBLEM = 4000
-_FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)\n?[ \t]*```", re.S)
+_FENCE = re.compile(r"```[A-Za-z0-9_+-]*[ \t]*\n(.*?)```", re.S)
 
 
 async def ask_json(
@@ -67,13 +67,9 @@ def json_of(text: str) -> Any:
     first = ""
     for candidate in json_candidates(text):
         document = read_json(candidate)
-        if document.complete and not document.faults and not document.duplicates:
+        if not document.problem:
             return document.value
-        if document.duplicates:
-            twice = document.duplicates[0]
-            first = first or f"the key {twice.key!a} stands twice in {twice.parent}"
-        elif document.faults:
-            first = first or document.faults[0].message
+        first = first or document.problem
     raise InputError("answer_no_json", f"it is no valid JSON ({first or 'it is empty'})")
 
 
@@ -83,11 +79,17 @@ def tokens_of(usage: Mapping[str, int]) -> int:
     return total if total is not None else usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
 
 
+def fenced(text: str) -> list[str]:
+    """Return what stands between fences of three backticks, each without the end of its last line."""
+    # The pattern takes no blanks before the closing fence: it would try them from every place, for minutes.
+    return [match[1].rstrip(" \t").removesuffix("\n") for match in _FENCE.finditer(text)]
+
+
 def json_candidates(text: str) -> list[str]:
     """Return what may be JSON in a text: all of it, then what stands in fences, then all between the outer brackets."""
     stripped = text.strip()
     found = [stripped] if stripped else []
-    found += [match[1].strip() for match in _FENCE.finditer(text)]
+    found += [block.strip() for block in fenced(text)]
     starts = [at for at in (stripped.find("{"), stripped.find("[")) if at >= 0]
     if starts:
         start = min(starts)

@@ -19,11 +19,12 @@ from typing_extensions import Self
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.core.quote import quoted
 from mindx.core.strict_json import read_json
+from mindx.core.validation import faults
 from mindx.errors import InputError, StateError
 from mindx.policy.engine import PolicyEngine
 from mindx.runtime.tasks.atomic import read_file, replace_file, unwritable
 from mindx.tools.base import BaseTool
-from mindx.tools.container_entry import ToolEntry, ToolSpec, ToolStatus, faults, place_of
+from mindx.tools.container_entry import ToolEntry, ToolSpec, ToolStatus, place_of
 from mindx.tools.container_runner import MAX_SOURCE_BYTES
 from mindx.tools.container_tool import ContainerTool, definition_of, read_source
 from mindx.tools.registry import ToolRegistry
@@ -246,10 +247,8 @@ class OfficialToolsRegistry:
 
     def _parsed(self, data: bytes) -> RegistryDocument:
         found = read_json(data)
-        if not found.complete or found.faults or found.duplicates:
-            fault = found.faults[0] if found.faults else None
-            reason = f"line {fault.line}: {fault.message}" if fault else "a key stands twice"
-            raise self._damaged(reason)
+        if found.problem:
+            raise self._damaged(found.problem)
         try:
             return RegistryDocument.model_validate_json(json.dumps(found.value))
         except ValidationError as error:

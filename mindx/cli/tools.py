@@ -173,8 +173,8 @@ def _registry() -> OfficialToolsRegistry:
 
 def _arguments(text: str) -> Mapping[str, Any]:
     document = read_json(text)
-    if document.faults or document.duplicates or not isinstance(document.value, dict):
-        reason = document.faults[0].message if document.faults else "it is no object with each key once"
+    if document.problem or not isinstance(document.value, dict):
+        reason = document.problem or "it is another kind of value"
         raise InputError("tool_arguments_invalid", f"--arguments is no JSON object: {reason}")
     return document.value
 

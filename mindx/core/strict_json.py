@@ -63,6 +63,16 @@ class Document:
     duplicates: tuple[Duplicate, ...]
     faults: tuple[Fault, ...]
 
+    @property
+    def problem(self) -> str:
+        """The first thing that is wrong, with its line; "" for one whole value in which no key stands twice."""
+        if self.faults:
+            line = self.faults[0].line
+            return self.faults[0].message if line is None else f"line {line}: {self.faults[0].message}"
+        if self.duplicates:
+            return f"the key {quoted(self.duplicates[0].key)} stands twice in {self.duplicates[0].parent}"
+        return ""
+
 
 def read_json(source: str | bytes) -> Document:
     """Read one JSON text. Never raises: what is wrong is in `faults`."""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 from typing_extensions import Self
 
 from mindx.core.quote import quoted
+from mindx.core.validation import faults
 from mindx.errors import InputError
 
 MAX_ENTRY_CHARS = 256 * 1024  # of an entry, as JSON
@@ -186,13 +187,6 @@ class ToolEntry(ToolSpec):
 def place_of(tool_id: str, version: str) -> str:
     """Return where a tool's code lies, relative to the registry's folder."""
     return f"tools/{tool_id}/{version}/tool.py"
-
-
-def faults(error: ValidationError, most: int = 8) -> str:
-    """Return what pydantic found, in one line, without the values."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    told = [f"`{'.'.join(map(str, item['loc']))}`: {item['msg'][:300]}" for item in found[:most]]
-    return "; ".join(told) + (f"; and {len(found) - most} more" if len(found) > most else "")
 
 
 def _check_words(schema: object, depth: int) -> None:

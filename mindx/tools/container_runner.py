@@ -75,9 +75,8 @@ def read_answer(tool_id: str, ran: ExecResult) -> Any:
             f"{tool_id} answered with more than {MAX_ANSWER_BYTES:,} bytes; ask for less of it", "tool_result_too_large"
         )
     document = read_json(ran.stdout)
-    if not document.complete or document.faults or document.duplicates:
-        reason = document.faults[0].message if document.faults else "a key stands twice"
-        raise ToolError(f"the answer of {tool_id} is no JSON: {reason}", "tool_result_invalid")
+    if document.problem:
+        raise ToolError(f"the answer of {tool_id} is no JSON: {document.problem}", "tool_result_invalid")
     return document.value
 
 

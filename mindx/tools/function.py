@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
 from mindx.core.action import ActionRisk
+from mindx.core.validation import faults
 from mindx.tools.base import BaseTool, ToolDefinition, ToolError, ToolValidationError
 from mindx.tools.context import ToolContext
 
@@ -34,11 +35,8 @@ class FunctionTool(BaseTool):
         try:
             made = self._model.model_validate(arguments)
         except ValidationError as error:
-            details = error.errors(include_url=False, include_input=False)
-            faults = "; ".join(f"`{'.'.join(map(str, item['loc']))}`: {item['msg']}" for item in details[:8])
-            raise ToolError(
-                f"{self.tool_id} does not take these arguments: {faults}", "tool_arguments_invalid"
-            ) from None
+            message = f"{self.tool_id} does not take these arguments: {faults(error)}"
+            raise ToolError(message, "tool_arguments_invalid") from None
         values = {name: getattr(made, name) for name in type(made).model_fields}
         if self._context:
             values[self._context] = context

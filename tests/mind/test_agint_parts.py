@@ -41,8 +41,8 @@ def test_phases_come_in_an_order_in_which_they_can_be_done():
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (None, "the answer"),
-        ([], "the answer"),
+        (None, "valid dictionary"),
+        ([], "valid dictionary"),
         (phases(), "at least 1"),
         (phases(*(draft(f"p{n}") for n in range(17))), "at most 16"),
         (phases({"name": "a"}), "task"),

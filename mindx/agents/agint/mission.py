@@ -130,7 +130,8 @@ class MissionStore:
         try:
             found = Mission.model_validate_json(data)
         except ValidationError as error:
-            message = f"the record {path} of a mission is damaged ({faults(error, 1)}); it was left as it is: mend or remove it"
+            problem = f"the record {path} of a mission is damaged ({faults(error, 1)})"
+            message = f"{problem}; it was left as it is: mend or remove it"
             raise InputError("mission_corrupt", message, details={"path": str(path)}) from None
         if found.mission_id != mission_id:
             raise InputError("mission_corrupt", f"{path} is the record of another mission")

@@ -88,16 +88,16 @@ def in_order(phases: Sequence[PhaseDraft], done: Sequence[str] = ()) -> tuple[Ph
     Raises InputError (phases_invalid): a name used twice, a dependency that there is not, a circle.
     """
     names = [phase.name for phase in phases]
-    faults = [f"two phases are called {name}" for name in dict.fromkeys(names) if names.count(name) > 1]
+    problems = [f"two phases are called {name}" for name in dict.fromkeys(names) if names.count(name) > 1]
     known = {*names, *done}
-    faults += [
+    problems += [
         f"phase {phase.name} depends on {other}, which there is not"
         for phase in phases
         for other in phase.depends_on
         if other not in known
     ]
-    if faults:
-        raise InputError("phases_invalid", "; ".join(faults))
+    if problems:
+        raise InputError("phases_invalid", "; ".join(problems))
     ordered: list[PhaseDraft] = []
     left, reached = list(phases), set(done)
     while left:

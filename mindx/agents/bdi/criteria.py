@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from mindx.core.command import WORKSPACE, Exec
 from mindx.core.quote import quoted
+from mindx.core.validation import faults
 from mindx.errors import InputError
 
 MAX_CRITERIA = 50
@@ -120,9 +121,7 @@ def _criterion(item: CriterionLike) -> Criterion:
         made: Criterion = named[0].model_validate(dict(item))
         return made
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "it"
-        raise InputError("criterion_invalid", f"a criterion is not usable: {where}: {first['msg']}") from None
+        raise InputError("criterion_invalid", f"a criterion is not usable: {faults(error, 1)}") from None
 
 
 def _contradict(one: Criterion, other: Criterion) -> bool:

@@ -14,6 +14,7 @@ from mindx.agents.constitution import Layer
 from mindx.agents.coordinator.database import CoordinatorDatabase
 from mindx.agents.coordinator.interaction import MAX_METADATA_BYTES, plain_json
 from mindx.core.quote import quoted
+from mindx.core.validation import faults
 from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id
 
@@ -81,8 +82,8 @@ class AgentBook:
                 registered_at=at,
             )
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise InputError("agent_invalid", f"the agent {quoted(agent_id)} cannot be registered: {first}") from None
+            message = f"the agent {quoted(agent_id)} cannot be registered: {faults(error)}"
+            raise InputError("agent_invalid", message) from None
         with self._database.writing():
             found = self._database.rows("SELECT document FROM agents WHERE agent_id = ?", (agent_id,))
             if not found and self._database.rows("SELECT count(*) FROM agents")[0][0] >= MAX_AGENTS:

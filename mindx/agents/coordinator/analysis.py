@@ -15,6 +15,7 @@ from mindx.agents.coordinator.backlog import Backlog
 from mindx.agents.coordinator.backlog_item import MAX_PATH, MAX_SUGGESTION, BacklogItem, WaitsFor
 from mindx.agents.coordinator.inventory import ModuleFacts
 from mindx.core.quote import quoted
+from mindx.core.validation import faults
 from mindx.errors import InputError
 from mindx.providers.base import BaseProvider
 
@@ -109,8 +110,7 @@ def _judged(item: Any, known: set[str], constitution: Constitution) -> tuple[Sug
     try:
         one = Suggestion.model_validate(item)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InputError("suggestion_invalid", f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise InputError("suggestion_invalid", faults(error)) from None
     if one.target_component_path not in known:
         raise InputError("suggestion_invalid", f"there is no module {quoted(one.target_component_path)}")
     ruling = constitution.check(Layer.COORDINATOR, Act.CHANGE_CODE, one.target_component_path)

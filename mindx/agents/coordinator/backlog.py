@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from mindx.agents.coordinator.backlog_item import BLOCKS_SAME, MAX_NOTE, OPEN, BacklogItem, BacklogStatus, WaitsFor
 from mindx.agents.coordinator.database import CoordinatorDatabase
 from mindx.core.quote import quoted
+from mindx.core.validation import faults
 from mindx.errors import InputError
 from mindx.runtime.run_ids import new_id as fresh_id
 
@@ -76,9 +77,7 @@ class Backlog:
                 interaction_id=interaction_id,
             )
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise InputError("backlog_invalid", f"this is no item of a backlog: {problem}") from None
+            raise InputError("backlog_invalid", f"this is no item of a backlog: {faults(error)}") from None
         key = item.target_component_path.casefold()
         with self._database.writing():
             for (document,) in self._database.rows(_OF_TARGET, (key,)):

@@ -12,6 +12,7 @@ from mindx.agents.coordinator.config import CoordinatorConfig
 from mindx.agents.coordinator.interaction import Interaction
 from mindx.agents.improvement.models import SELF, ImprovementRequest
 from mindx.core.quote import quoted
+from mindx.core.validation import faults
 from mindx.errors import InputError
 from mindx.tools.container_entry import ToolSpec
 
@@ -75,9 +76,8 @@ def order_of(
             }
         )
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise InputError("improvement_invalid", f"the improvement that is asked for is not usable: {problem}") from None
+        message = f"the improvement that is asked for is not usable: {faults(error)}"
+        raise InputError("improvement_invalid", message) from None
 
 
 def _plain_path(target: Any) -> str:

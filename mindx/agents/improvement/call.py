@@ -23,9 +23,9 @@ from mindx.agents.improvement.place import (
 from mindx.agents.improvement.process import Ended, run_process
 from mindx.core.output import plain_text
 from mindx.core.strict_json import read_json
+from mindx.core.validation import faults
 from mindx.errors import InputError, StateError
 from mindx.runtime.tasks.atomic import locked, read_file, replace_file
-from mindx.tools.container_entry import faults
 
 COMMAND = (sys.executable, "-m", "mindx.agents.improvement")
 DEFAULT_TIMEOUT_S = 1800.0
@@ -110,9 +110,8 @@ def _answer(request: ImprovementRequest, end: Ended, folder: Path) -> Improvemen
 def parse_result(data: bytes) -> tuple[ImprovementResult | None, str]:
     """Return the answer that a text holds, or None and what is wrong with it."""
     document = read_json(data)
-    if not document.complete or document.faults or document.duplicates:
-        reason = document.faults[0].message if document.faults else "a key stands twice"
-        return None, f"its result is no JSON: {reason}"
+    if document.problem:
+        return None, f"its result is no JSON: {document.problem}"
     try:
         # Through JSON, so that a path is a text there and numbers are not turned into texts.
         return ImprovementResult.model_validate_json(json.dumps(document.value)), ""

@@ -29,11 +29,12 @@ from mindx.agents.improvement.models import (
 from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
 from mindx.core.folders import mind_dir
 from mindx.core.strict_json import read_json
+from mindx.core.validation import faults
 from mindx.errors import InputError, MindxError, StateError
 from mindx.providers.base import BaseProvider
 from mindx.runtime.run_ids import new_id
 from mindx.runtime.tasks.atomic import read_file, replace_file
-from mindx.tools.container_entry import ToolSpec, faults
+from mindx.tools.container_entry import ToolSpec
 
 MAX_CONTEXT_BYTES = 4 * 1024 * 1024
 BAD_INPUT, ABANDONED = 2, 143

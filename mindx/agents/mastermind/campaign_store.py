@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mindx.agents.mastermind.campaign import StrategicCampaign
 from mindx.core.quote import quoted
+from mindx.core.validation import faults
 from mindx.errors import InputError, StateError
 from mindx.runtime.run_ids import checked_id
 from mindx.runtime.tasks.atomic import read_file, replace_file
 
 HISTORY_FILE = "mastermind_campaign_history.json"
-STOP_FILE = "stop"
 MAX_KEPT = 1000  # campaigns in the history; older ones stay in their folders
 MAX_FILE = 64 * 1024 * 1024  # bytes
 
@@ -64,7 +64,7 @@ class CampaignStore:
         try:
             found = StrategicCampaign.model_validate_json(data)
         except ValidationError as error:
-            message = f"the record {path} of a campaign is damaged ({_reason(error)}); it was left as it is"
+            message = f"the record {path} of a campaign is damaged ({faults(error, 1)}); it was left as it is"
             raise InputError("campaign_corrupt", message, details={"path": str(path)}) from None
         if found.campaign_id != campaign_id:
             raise InputError("campaign_corrupt", f"{path} is the record of another campaign")
@@ -95,11 +95,7 @@ class CampaignStore:
             return CampaignHistory.model_validate_json(data)
         except ValidationError as error:
             message = (
-                f"{self.history_path} is damaged ({_reason(error)}); it was left as it is: mend it or move it away"
+                f"{self.history_path} is damaged ({faults(error, 1)}); it was left as it is: mend it or move it away"
             )
             details: dict[str, Any] = {"path": str(self.history_path)}
             raise StateError("campaign_history_corrupt", message, details=details) from None
-
-
-def _reason(error: ValidationError) -> str:
-    return str(error.errors(include_url=False, include_input=False)[0]["msg"])[:200]

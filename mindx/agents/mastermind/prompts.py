@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mindx.core.validation import faults
 from mindx.errors import InputError
-from mindx.tools.container_entry import faults
 
 M = TypeVar("M", bound=BaseModel)
 MAX_TEXT = 4000

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from mindx.core.action import ActionRisk
 from mindx.core.endpoint import endpoint_url
 from mindx.core.strict_json import read_json
+from mindx.core.validation import faults
 from mindx.errors import InputError
 
 MAX_CONFIG_BYTES = 1024 * 1024
@@ -116,13 +117,13 @@ def load_mcp_servers(path: Path | str) -> tuple[MCPServerConfig, ...]:
     if len(data) > MAX_CONFIG_BYTES:
         raise InputError("mcp_config_invalid", f"{place} has more than {MAX_CONFIG_BYTES:,} bytes")
     document = read_json(data)
-    faults = [str(fault.message) for fault in document.faults]
-    faults += [f"{twice.parent} has the key {twice.key} twice" for twice in document.duplicates]
+    problems = [str(fault.message) for fault in document.faults]
+    problems += [f"{twice.parent} has the key {twice.key} twice" for twice in document.duplicates]
     value = document.value
-    if not faults and (not isinstance(value, dict) or set(value) != {"mcpServers"}):
-        faults.append('it is not of the form {"mcpServers": {...}}')
-    if faults or not isinstance(value["mcpServers"], dict):
-        raise InputError("mcp_config_invalid", f"{place}: {'; '.join(faults) or 'mcpServers is no object'}")
+    if not problems and (not isinstance(value, dict) or set(value) != {"mcpServers"}):
+        problems.append('it is not of the form {"mcpServers": {...}}')
+    if problems or not isinstance(value["mcpServers"], dict):
+        raise InputError("mcp_config_invalid", f"{place}: {'; '.join(problems) or 'mcpServers is no object'}")
     return tuple(_server(name, entry, place) for name, entry in value["mcpServers"].items())
 
 
@@ -130,10 +131,7 @@ def _server(name: str, entry: Any, place: Path) -> MCPServerConfig:
     try:
         made = _Server.model_validate(entry)
     except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, item['loc'])) or 'it'}: {item['msg']}" for item in error.errors(include_url=False)
-        ]
-        raise InputError("mcp_config_invalid", f"{place}: the server {name}: {'; '.join(faults[:10])}") from None
+        raise InputError("mcp_config_invalid", f"{place}: the server {name}: {faults(error)}") from None
     return MCPServerConfig(
         name,
         (*(() if made.command is None else (made.command,)), *made.args),
