@@ -261,6 +261,7 @@ class MindSystem(MissionSystem):
             keep,
             self.mastermind.store.list,
             self._launch_mission,
+            self.mastermind.objectives,
             tokens_of(campaign.usage),
         )
         folder = self.mastermind.store.path(campaign.campaign_id)

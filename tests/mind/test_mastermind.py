@@ -287,6 +287,23 @@ def test_a_second_campaign_sees_the_first_and_builds_upon_it(tmp_path):
     assert len(made.mastermind.store.history().campaigns) == 2
 
 
+def test_long_term_objectives_outlive_campaigns_and_are_seen_by_each(tmp_path):
+    async def first():
+        async with system(tmp_path, Strategist(), Developer()) as made:
+            objectives = made.mastermind.objectives
+            kept, gone = objectives.add("Count everything."), objectives.add("Sing.")
+            assert objectives.add(" Count everything. ") == kept
+            objectives.reach(gone.objective_id)
+            for wrong in (lambda: objectives.add(""), lambda: objectives.reach("none")):
+                with pytest.raises(InputError):
+                    wrong()
+
+    asyncio.run(first())
+    campaign, made, _ = launch(tmp_path)
+    assert campaign.facts["system_state"]["objectives"] == ["Count everything."]
+    assert [one.reached for one in made.mastermind.objectives.all()] == [False, True]
+
+
 def test_a_model_that_fails_ends_the_campaign_with_its_exit_code(tmp_path):
     down = provider_error("provider_auth", "no")
     for kind in ("plan", "assess"):
@@ -355,7 +372,9 @@ def test_two_systems_on_one_folder_are_an_error_and_the_first_goes_on(tmp_path):
     launch(tmp_path, Strategist(concept=[{**SPEC, "version": "0.2.0"}]))  # the folder is free again
 
 
-@pytest.mark.parametrize("name", ["official_tools_registry.json", HISTORY_FILE, "beliefs.sqlite3"])
+@pytest.mark.parametrize(
+    "name", ["official_tools_registry.json", HISTORY_FILE, "mastermind_objectives.json", "beliefs.sqlite3"]
+)
 def test_a_damaged_state_is_told_before_anything_is_done_and_left_as_it_is(tmp_path, name):
     (tmp_path / name).write_text("{ no such thing" * 100)
     model = Strategist()

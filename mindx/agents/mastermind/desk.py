@@ -13,6 +13,7 @@ from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.mastermind.campaign import CampaignBudget, StrategicCampaign
+from mindx.agents.mastermind.objectives import ObjectiveStore
 from mindx.agents.official_tools import OfficialToolsRegistry
 from mindx.providers.base import BaseProvider
 from mindx.tools.base import ToolError
@@ -41,6 +42,7 @@ class CampaignDesk:
     keep: Callable[[StrategicCampaign], None]
     history: Callable[[], tuple[StrategicCampaign, ...]]
     launch_mission: Callable[[str], Awaitable[Mission]]
+    objectives: ObjectiveStore
     spent_before: int = 0  # tokens, by the campaign before it was taken up
 
     def change(self, **changes: Any) -> None:

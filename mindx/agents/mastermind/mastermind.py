@@ -24,6 +24,7 @@ from mindx.agents.mastermind.campaign import (
 )
 from mindx.agents.mastermind.campaign_store import CampaignStore
 from mindx.agents.mastermind.gaps import missing
+from mindx.agents.mastermind.objectives import ObjectiveStore
 from mindx.agents.mastermind.stop_switch import ALL, StopSwitch
 from mindx.errors import DeniedError, InputError, MindxError
 from mindx.runtime.run_ids import new_id
@@ -72,6 +73,7 @@ class MastermindAgent:
         new_id: Callable[[str], str] = new_id,
     ) -> None:
         self.store, self.switch = store, switch
+        self.objectives = ObjectiveStore(store.folder, now=now)
         self.budget = budget or CampaignBudget()
         self._make_strategist = make_strategist
         self._constitution = constitution
@@ -115,6 +117,7 @@ class MastermindAgent:
                 created_at=self._now(),
                 max_bdi_cycles=cycles,
             )
+            self.objectives.all()
             self.store.history()  # a record that is damaged is told before anything is done that it could not keep
             self.store.save(made)
             return await self._conduct(made)

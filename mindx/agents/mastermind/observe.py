@@ -26,6 +26,7 @@ def system_state(desk: CampaignDesk) -> dict[str, Any]:
         "resources": None if coordinator.resources.latest is None else coordinator.resources.latest.to_dict(),
         "alerts": [one.to_dict() for one in coordinator.resources.alerts],
         "models": [one.to_dict() for one in coordinator.performance.list()],
+        "objectives": [one.text for one in desk.objectives.open()],
         "campaigns": [_campaign(one) for one in desk.history()[:MAX_CAMPAIGNS]],
         "beliefs": [
             {"key": one.key, "value": _short(one.value), "confidence": one.confidence}
