@@ -112,7 +112,8 @@ def remove_images(client: docker.DockerClient, name: str | None) -> list[str]:
     chosen = [row for row in rows if row.name == name or (name is None and row.state == "old")]
     if name is not None and not chosen and name not in remembered_images():
         raise ImageError("image_missing", f"there is no image {name} in this engine; see `mindx image list`.")
-    for row in chosen:
+    # What was made of an image goes before it: an engine keeps what others stand on.
+    for row in reversed(chosen):
         try:
             gone = [
                 image["Id"]

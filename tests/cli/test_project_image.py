@@ -11,7 +11,7 @@ import pytest
 from mindx.core.folders import CONFIG_VARIABLE
 from mindx.errors import InputError
 from mindx.project_file import trust_project_file
-from mindx.sandbox.base_image import ensure_base, rebuild_base
+from mindx.sandbox.base_image import LABEL_NAME, ensure_base, rebuild_base
 from mindx.sandbox.dockerfile import find_fault
 from mindx.sandbox.image_catalog import list_images, remove_images
 from mindx.sandbox.project_image import ProjectImage, find_project_image, remember_project_image, remembered_images
@@ -50,8 +50,10 @@ def project(mindx, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tidy(engine: docker.DockerClient, project: Path) -> Iterator[None]:
     """Remove the images that a test has made."""
     yield
-    for name in remembered_images():
+    names = sorted(remembered_images().items(), key=lambda item: not item[1].image.dockerfile)
+    for name, _ in names:
         remove_images(engine, name)
+    assert not [name for name, _ in names if engine.api.images(filters={"label": f"{LABEL_NAME}={name}"})]
 
 
 def test_it_is_built_once_trusted_and_a_session_starts_from_it(
