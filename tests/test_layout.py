@@ -43,10 +43,13 @@ def test_a_suite_is_run_apart(suite):
 
 
 def test_the_architecture_tells_every_room():
-    """docs/architecture.md names each folder of the package with what is in it; examples and tests stand beside."""
-    floors = (ROOT / "docs" / "architecture.md").read_text().partition("## The floors")[2].partition("\n## ")[0]
+    """docs/architecture.md names each folder of the package and of its agents, with what is in it."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    floors = text.partition("## The floors")[2].partition("\nThe agents, ")[0]
     told = set(re.findall(r"`([a-z_]+)/`", "".join(re.findall(r"^\| ([^|]*) \|", floors, re.M))))
     rooms = {path.parent.name for path in (ROOT / "mindx").glob("*/__init__.py")}
     assert told == rooms
+    layers = set(re.findall(r"^\| `([a-z_]+)/` \|", text.partition("| in `agents/`")[2].partition("\n\n")[0], re.M))
+    assert layers == {path.parent.name for path in (ROOT / "mindx" / "agents").glob("*/__init__.py")}
     assert {"core", "providers", "tools", "runtime"} <= rooms
     assert all((ROOT / name).is_dir() for name in ("mindx/runtime/context", "examples/agents", "tests"))

@@ -11,6 +11,7 @@ from mindx.core.strict_json import read_json
 from mindx.errors import InputError, ProviderError
 from mindx.providers.base import BaseProvider, ModelRequest
 from mindx.providers.failures import provider_error
+from mindx.providers.router import ProviderRouter
 
 T = TypeVar("T")
 ATTEMPTS = 3
@@ -20,7 +21,7 @@ _FENCE = re.compile(r"```[A-Za-z0-9_+-]*[ \t]*\n(.*?)```", re.S)
 
 
 async def ask_json(
-    provider: BaseProvider,
+    provider: BaseProvider | ProviderRouter,
     system: str,
     question: str,
     read: Callable[[Any], T],
@@ -37,7 +38,8 @@ async def ask_json(
     answer. Raises ProviderError (provider_malformed_answer) when no answer was usable, and what the provider raises.
     """
     messages = [ChatMessage.system(system), ChatMessage.user(question)]
-    sent = schema if provider.capabilities.json_schema else None
+    known = provider.providers if isinstance(provider, ProviderRouter) else (provider,)
+    sent = schema if any(one.capabilities.json_schema for one in known) else None
     problem = ""
     for _ in range(attempts):
         try:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
+from mindx.agents.answer import ask_json
 from mindx.agents.orchestrator import AgentOrchestrator
 from mindx.agents.pipeline import AgentPipeline, OnFailure, PipelineResult, PipelineStep
-from mindx.core.message import ChatMessage
-from mindx.core.strict_json import read_json
 from mindx.errors import InputError
-from mindx.providers.base import BaseProvider, ModelRequest
-from mindx.providers.failures import provider_error
+from mindx.providers.base import BaseProvider
 from mindx.providers.router import ProviderRouter
 
 MAX_STEPS = 16
-ATTEMPTS = 3
 _STEP = {
     "type": "object",
     "properties": {
@@ -74,13 +72,13 @@ class OrchestrationPlanner:
         self, orchestrator: AgentOrchestrator, router: ProviderRouter | BaseProvider, *, model: str = ""
     ) -> None:
         self._orchestrator = orchestrator
-        self._router = ProviderRouter([router]) if isinstance(router, BaseProvider) else router
+        self._router = router
         self._model = model
 
     async def plan(self, goal: str) -> OrchestrationPlan:
         """Return a plan that can be run; with one agent alone no model is asked.
 
-        A model whose plan cannot be run is told why, a few times. Raises ProviderError, and InputError
+        A model whose plan cannot be run is told why, up to three times in all. Raises ProviderError, and InputError
         (agent_unknown) when there are no agents.
         """
         workers = self._orchestrator.workers
@@ -88,17 +86,8 @@ class OrchestrationPlanner:
             name = workers[0].name if workers else self._orchestrator.worker("any").name
             return OrchestrationPlan(goal, (PipelineStep("only", name, goal),), "there is one agent")
         agents = "\n".join(f"- {worker.name}: {worker.description or 'no description'}" for worker in workers)
-        messages = [ChatMessage.system(_PROMPT.format(most=MAX_STEPS, agents=agents)), ChatMessage.user(goal)]
-        problem = ""
-        for _ in range(ATTEMPTS):
-            request = ModelRequest(tuple(messages), model=self._model, response_schema=_SCHEMA)
-            response = await self._router.generate(request)
-            try:
-                return self._checked(goal, response.text)
-            except InputError as error:
-                problem = error.message
-            messages += [ChatMessage.assistant(response.text), ChatMessage.user(f"This cannot be run: {problem}.")]
-        raise provider_error("provider_malformed_answer", f"no plan after {ATTEMPTS} attempts: {problem}")
+        prompt, read = _PROMPT.format(most=MAX_STEPS, agents=agents), partial(self._checked, goal)
+        return await ask_json(self._router, prompt, goal, read, schema=_SCHEMA, model=self._model)
 
     async def run(self, plan: OrchestrationPlan, *, parent_id: str | None = None) -> PipelineResult:
         """Run a plan. Where steps depend on each other a failure stops the rest, else the others go on."""
@@ -106,8 +95,7 @@ class OrchestrationPlanner:
         on_failure = OnFailure.STOP if stops else OnFailure.SKIP
         return await AgentPipeline(self._orchestrator, plan.steps, on_failure=on_failure).run(parent_id=parent_id)
 
-    def _checked(self, goal: str, text: str) -> OrchestrationPlan:
-        value = read_json(text).value
+    def _checked(self, goal: str, value: Any) -> OrchestrationPlan:
         steps = value.get("steps") if isinstance(value, dict) else None
         if not isinstance(steps, list) or not 0 < len(steps) <= MAX_STEPS:
             raise InputError("pipeline_invalid", f"it is no object with 1 to {MAX_STEPS} steps")

@@ -57,7 +57,7 @@ def test_one_agent_needs_no_plan():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ("I would rather talk", "no object"),
+        ("I would rather talk", "no valid JSON"),
         (planned(), "1 to 16 steps"),
         (planned(*(step(f"s{n}") for n in range(17))), "1 to 16 steps"),
         (planned(step("a", "nobody")), "unknown agent"),
@@ -73,7 +73,7 @@ def test_a_plan_that_cannot_be_run_is_told_and_made_anew(wrong, told):
 
 
 def test_a_model_that_never_plans_is_the_providers_error():
-    with pytest.raises(ProviderError, match="no plan after 3 attempts"):
+    with pytest.raises(ProviderError, match="no usable answer in 3 attempts"):
         run("no", "no", "no")
 
 
