@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from mindx.agents.improvement.apply import apply_improvement, rollback_improvement
     from mindx.agents.improvement.call import call_improvement
     from mindx.agents.improvement.models import ImprovementRequest, ImprovementResult
+    from mindx.agents.live_tools import LiveTools
     from mindx.agents.mastermind.campaign import CampaignBudget, CampaignStatus, StrategicCampaign
     from mindx.agents.mastermind.mastermind import MastermindAgent
-    from mindx.agents.official_tools import LiveTools, OfficialToolsRegistry
+    from mindx.agents.official_tools import OfficialToolsRegistry
     from mindx.agents.orchestrator import AgentOrchestrator
     from mindx.agents.pipeline import (
         AgentPipeline,
@@ -226,7 +227,8 @@ _NAMES = {
     "mindx.agents.improvement.apply": "apply_improvement rollback_improvement",
     "mindx.agents.improvement.call": "call_improvement",
     "mindx.agents.improvement.models": "ImprovementRequest ImprovementResult",
-    "mindx.agents.official_tools": "LiveTools OfficialToolsRegistry",
+    "mindx.agents.live_tools": "LiveTools",
+    "mindx.agents.official_tools": "OfficialToolsRegistry",
     "mindx.agents.orchestrator": "AgentOrchestrator",
     "mindx.agents.pipeline": (
         "AgentPipeline OnFailure PipelineResult PipelineStep PipelineStepResult PipelineStepStatus "
@@ -386,13 +388,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'mindx' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(home), name)
-    globals()[name] = value
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mindx' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(_HOMES[name]), name)
     return value
 
 

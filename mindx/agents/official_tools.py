@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
-import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,12 +19,10 @@ from mindx.core.strict_json import read_json
 from mindx.core.validation import faults
 from mindx.errors import InputError, StateError
 from mindx.policy.engine import PolicyEngine
-from mindx.runtime.tasks.atomic import read_file, replace_file, unwritable
-from mindx.tools.base import BaseTool
+from mindx.runtime.tasks.atomic import locked, read_file, replace_file
 from mindx.tools.container_entry import ToolEntry, ToolSpec, ToolStatus, place_of
 from mindx.tools.container_runner import MAX_SOURCE_BYTES
 from mindx.tools.container_tool import ContainerTool, definition_of, read_source
-from mindx.tools.registry import ToolRegistry
 from mindx.tools.schema import compile_check
 from mindx.trace.recorder import utc_now
 
@@ -221,7 +216,8 @@ class OfficialToolsRegistry:
     def _writing(self, tool_id: str, expected_revision: int | None) -> Iterator[RegistryDocument]:
         """Hold the registry and give what it says now."""
         self._constitution.require(self._layer, Act.WRITE_REGISTRY, tool_id, approved=self._by_person)
-        with _held(self.folder / LOCK):
+        busy = InputError("registry_busy", "another process writes the registry of tools; try again when it is done")
+        with locked(self.folder / LOCK, busy, LOCK_WAIT_S):
             document = self.read()
             if expected_revision is not None and document.revision != expected_revision:
                 raise InputError(
@@ -262,73 +258,8 @@ class OfficialToolsRegistry:
         return StateError("registry_damaged", message, details={"path": str(self.path)})
 
 
-class LiveTools(ToolRegistry):
-    """The tools of an agent: its own (`base`), and what the registry gives it, read anew when `refresh` is called.
-
-    A plan is made and done with one set; before the next one an agent refreshes it, so that a tool that was registered
-    in between is there. A registered tool never takes the place of one of `base`. Raises StateError.
-    """
-
-    def __init__(
-        self,
-        base: ToolRegistry,
-        registry: OfficialToolsRegistry,
-        agent_id: str = "",
-        *,
-        engine: PolicyEngine | None = None,
-    ) -> None:
-        super().__init__(base)
-        self._base = base
-        self._registry = registry
-        self._agent_id = agent_id
-        self._engine = engine
-        self.revision = -1  # of the registry, as it was last read
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Take in what the registry gives now. Raises StateError, and then the set is as it was."""
-        revision = self._registry.revision
-        if revision == self.revision:
-            return
-        found = {tool.tool_id: tool for tool in self._base}
-        for tool in self._registry.tools(self._agent_id, engine=self._engine):
-            if tool.tool_id in self._base:
-                _LOG.warning("the registered tool '%s' has the name of a tool that is there", tool.tool_id)
-            else:
-                found[tool.tool_id] = tool
-        self._tools, self.revision = found, revision
-
-    def with_tools(self, *tools: BaseTool) -> LiveTools:
-        """Return a set with these as well, that is refreshed by itself. Raises InputError (tool_twice), StateError."""
-        return LiveTools(self._base.with_tools(*tools), self._registry, self._agent_id, engine=self._engine)
-
-
 def _entry(made: Mapping[str, Any]) -> ToolEntry:
     try:
         return ToolEntry.model_validate(made)
     except ValidationError as error:
         raise InputError("tool_spec_invalid", f"the entry is not usable: {faults(error)}") from None
-
-
-@contextmanager
-def _held(path: Path) -> Iterator[None]:
-    """Hold a lock file, waiting for it a little. Raises InputError (registry_busy), StateError."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    try:
-        until = time.monotonic() + LOCK_WAIT_S
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if time.monotonic() > until:
-                    message = "another process writes the registry of tools; try again when it is done"
-                    raise InputError("registry_busy", message) from None
-                time.sleep(0.005)
-        yield
-    finally:
-        os.close(handle)

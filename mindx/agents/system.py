@@ -28,6 +28,7 @@ from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.coordinator.improving import Improve
 from mindx.agents.improvement.call import call_improvement
 from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
+from mindx.agents.live_tools import LiveTools
 from mindx.agents.mastermind.campaign import CampaignBudget, StrategicCampaign
 from mindx.agents.mastermind.campaign_store import CampaignStore
 from mindx.agents.mastermind.desk import MASTERMIND_ID, CampaignDesk
@@ -35,7 +36,7 @@ from mindx.agents.mastermind.mastermind import Listener as CampaignListener
 from mindx.agents.mastermind.mastermind import MastermindAgent
 from mindx.agents.mastermind.stop_switch import StopSwitch
 from mindx.agents.mastermind.strategist import CampaignStrategist
-from mindx.agents.official_tools import LiveTools, OfficialToolsRegistry
+from mindx.agents.official_tools import OfficialToolsRegistry
 from mindx.agents.work_record import WorkRecord
 from mindx.core.protocols import EventHandler, HumanApprovalHandler
 from mindx.errors import InputError

@@ -12,7 +12,8 @@ import pytest
 from mindx.agents.bdi import BDIAgent, BDIResult
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Constitution, Layer
-from mindx.agents.official_tools import LiveTools, OfficialToolsRegistry
+from mindx.agents.live_tools import LiveTools
+from mindx.agents.official_tools import OfficialToolsRegistry
 from mindx.core.action import ActionRisk
 from mindx.providers.scripted import ScriptedProvider
 from mindx.tools.base import BaseTool, ToolDefinition

@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from mindx.agents import official_tools
 from mindx.agents.constitution import Constitution, ConstitutionError, Layer
-from mindx.agents.official_tools import LiveTools, OfficialToolsRegistry
+from mindx.agents.live_tools import LiveTools
+from mindx.agents.official_tools import OfficialToolsRegistry
 from mindx.errors import InputError, MindxError, StateError
+from mindx.runtime.tasks.atomic import locked
 from mindx.tools.builtin.calculator import CalculatorTool
 from mindx.tools.builtin.time_now import TimeNowTool
 from mindx.tools.container_entry import ToolExample, ToolSpec, ToolStatus
@@ -224,6 +227,15 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path):
 def _register_many(folder: Path, name: str) -> None:
     for number in range(20):
         registry(folder).register(spec(id=f"{name}_{number}"), SOURCE, added_by="x")
+
+
+def test_a_writer_that_holds_on_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A process that was stopped while it wrote: the next writer is told so, and nothing was written."""
+    monkeypatch.setattr(official_tools, "LOCK_WAIT_S", 0.05)
+    with locked(tmp_path / official_tools.LOCK, InputError("unexpected", "")), pytest.raises(InputError) as caught:
+        registry(tmp_path).register(spec(), SOURCE, added_by="mscamp_1")
+    assert caught.value.code == "registry_busy"
+    assert registry(tmp_path).revision == 0
 
 
 def test_a_full_disk_leaves_the_registry_as_it_was(tmp_path: Path):

@@ -151,13 +151,6 @@ class BeliefSystem:
         with self._lock:
             return self._table.count(namespace, self._now())
 
-    def expire(self) -> int:
-        """Forget what has outlived its time and return how many that were; every `add` does so too."""
-        with self._lock:
-            expired = self._expire(self._now())
-        self._tell(*expired)
-        return len(expired)
-
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of every change made through this object; return what ends that. What it raises is logged."""
         self._listeners.append(listener)

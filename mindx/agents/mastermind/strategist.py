@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mindx.agents.bdi import BDIAgent, BDIResult, BDIStatus, Budget
+from mindx.agents.live_tools import LiveTools
 from mindx.agents.mastermind.campaign import Development, StrategicCampaign
 from mindx.agents.mastermind.desk import MASTERMIND_ID, CampaignDesk
 from mindx.agents.mastermind.gaps import latest, unregistered
@@ -23,7 +24,6 @@ from mindx.agents.mastermind.meta_actions import (
     ProposeToolStrategy,
 )
 from mindx.agents.mastermind.registering import DeprecateTool, RegisterTool
-from mindx.agents.official_tools import LiveTools
 from mindx.agents.outer_failure import raise_outer
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mindx.core.atomic_file import write_whole
 from mindx.errors import InputError, StateError
+
+RETRY_S = 0.005
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -42,21 +45,33 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
 
 
 @contextmanager
-def locked(path: Path, busy: InputError) -> Iterator[None]:
-    """Hold a lock file against other processes and other users of it. Raises `busy` when it is held, StateError."""
+def locked(path: Path, busy: InputError, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold a lock file against other processes and other users of it.
+
+    Raises `busy` when it is still held after `wait_s`, during which the thread is blocked; and StateError.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise unwritable(path, error) from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise busy from None
+        until = time.monotonic() + wait_s
+        while not _taken(handle):
+            if time.monotonic() >= until:
+                raise busy
+            time.sleep(RETRY_S)
         yield
     finally:
         os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def unwritable(path: Path, error: OSError) -> StateError:
