@@ -158,7 +158,8 @@ def test_beside_a_running_coordinator_a_person_may_speak_and_nobody_else_works(m
 def test_a_person_has_the_next_item_worked_on(engine_mindx, society):
     mindx, file = engine_mindx, engine_mindx.folder / "project/src/a.py"
     (mindx.folder / "project/test_a.py").write_text(
-        "import unittest\n\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n"
+        "import unittest\n\n\nclass A(unittest.TestCase):\n    def test_a(self):\n"
+        "        with open('src/a.py') as file:\n            self.assertIn('#', file.read())\n"
     )
     script = write_script(mindx.folder / "model.jsonl", turns("# newer\n", ""))
     arguments = ("coordinator", "work", "--workspace", "project", "--improvement-script", str(script), "--json")

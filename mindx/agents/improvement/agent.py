@@ -8,13 +8,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mindx.agents.answer import ask_json
 from mindx.agents.constitution import Act, Constitution, Layer
-from mindx.agents.improvement.evaluation import TOOL_FILE, TOOL_TEST_FILE, evaluate
+from mindx.agents.improvement.control import tests_problem, write
+from mindx.agents.improvement.evaluation import TOOL_FILE, evaluate
 from mindx.agents.improvement.models import (
     MAX_CODE_CHARS,
     MAX_DIFF_CHARS,
@@ -172,16 +174,18 @@ class SelfImprovementAgent:
     async def _attempt(self, cycle: int, feedback: str, trace: Recorder) -> CycleResult:
         known: dict[str, Any] = {"cycle": cycle, "target_path": self._path, "is_self": self.request.target_file == SELF}
         try:
-            made = Session(self._policy, self._workspace, recorder=trace, open_sandbox=self._open_sandbox)
-            async with made as session:
-                return await self._cycle(session, known, feedback)
+            async with self._session(trace) as session:
+                return await self._cycle(session, known, feedback, trace)
         except CycleFailure as failure:
             known["evaluation"] = failure.evaluation
             return _failed(known, failure.status, failure.message)
         except MindxError as error:
             return _failed(known, _Status.FAILED_SETUP, error.message)
 
-    async def _cycle(self, session: Session, known: dict[str, Any], feedback: str) -> CycleResult:
+    def _session(self, trace: Recorder) -> Session:
+        return Session(self._policy, self._workspace, recorder=trace, open_sandbox=self._open_sandbox)
+
+    async def _cycle(self, session: Session, known: dict[str, Any], feedback: str, trace: Recorder) -> CycleResult:
         task = task_text(self.request, await self._current(session), self._logs(), feedback)
         analysis = await self._analyse(task)
         known["improvement_description"] = analysis
@@ -189,10 +193,15 @@ class SelfImprovementAgent:
         known["improvement_description"] = made.description or analysis
         content = made.content.encode()
         known |= {"new_content": made.content, "sha256": hashlib.sha256(content).hexdigest()}
-        await self._write(session, made)
-        evaluation = await evaluate(session, self.request, self._path, made.content)
+        await write(session, self._path, made.content, made.tests if self.request.tool_spec is not None else "")
+        evaluation, left_out = await evaluate(session, self.request, self._path, made.content)
         if evaluation.passed_syntax_check is False or not evaluation.passed_self_tests:
             raise CycleFailure(_Status.FAILED_EVALUATION, "the candidate did not pass its tests", evaluation)
+        tests = made.tests if self.request.tool_spec is not None else ""
+        problem = await tests_problem(partial(self._session, trace), self.request, self._path, tests, left_out)
+        if problem:
+            evaluation = evaluation.model_copy(update={"passed_self_tests": False, "notes": problem[:MAX_NOTES_CHARS]})
+            raise CycleFailure(_Status.FAILED_EVALUATION, problem, evaluation)
         critique = await self._critique(task, made)
         notes = "; ".join(part for part in (evaluation.notes, critique.notes) if part)[:MAX_NOTES_CHARS]
         evaluation = evaluation.model_copy(update={"llm_self_critique_score": critique.score, "notes": notes})
@@ -279,14 +288,6 @@ class SelfImprovementAgent:
         except ProviderError as error:
             return Critique(0.0, f"there is no critique: {error.message}"[:MAX_NOTES_CHARS])
 
-    async def _write(self, session: Session, made: Implementation) -> None:
-        folder = self._path.rpartition("/")[0]
-        if folder:
-            await session.mkdir(folder)
-        await session.write(self._path, made.content)
-        if self.request.tool_spec is not None and made.tests.strip():
-            await session.write(TOOL_TEST_FILE, made.tests)
-
     async def _collect(self, session: Session, sha256: str, evaluation: Evaluation) -> str:
         """Bring the Changes home and return the diff of the target, which must be what the gates judged."""
         home, limits = ChangesFolder(self.folder / "changes"), session.policy.policy.limits
@@ -295,7 +296,7 @@ class SelfImprovementAgent:
             session.sandbox, session.baseline, home, limits.copy_out_bytes, session.protects, limits.workspace_inodes
         )
         change = next((item for item in changes if item.path == self._path), None)
-        problem = _problem(change, sha256)
+        problem = _problem(change, sha256) or _beside(changes, self._path)
         if change is None or problem:
             raise CycleFailure(_Status.FAILED_EVALUATION, f"{self._path}: {problem}", evaluation)
         text = b"".join(patch(diffs([change], home.blobs))).decode("utf-8", "replace")
@@ -320,6 +321,12 @@ def _problem(change: Change | None, sha256: str) -> str:
     if change.sha256 != sha256:
         return "it was altered while the tests ran"
     return "" if change.stored else change.note or "its content was not copied out"
+
+
+def _beside(changes: Iterable[Change], path: str) -> str:
+    """Say which other file that was there is no longer what it was: a test, or what a test compares with."""
+    other = next((item for item in changes if item.path != path and item.before and item.before.entry == "file"), None)
+    return "" if other is None else f"{other.kind} another file while the tests ran: {plain_text(other.path)}"
 
 
 def _failed(known: Mapping[str, Any], status: ImplementationStatus, message: str) -> CycleResult:

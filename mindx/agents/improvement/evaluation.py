@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from mindx.agents.improvement.models import SELF, Evaluation, ImprovementRequest
 from mindx.core.output import plain_text
 from mindx.core.receipt import ExecResult, ExitCause
+from mindx.core.strict_json import read_json
 from mindx.errors import FileError
 from mindx.runtime.session import Session
 from mindx.tools.base import ToolError
@@ -19,8 +22,7 @@ from mindx.tools.container_tool import CapabilityCall
 TOOL_FILE, TOOL_TEST_FILE = "tool.py", "test_tool.py"
 SYNTAX_TIMEOUT_S = CALL_TIMEOUT_S = 30.0
 _MAX_TOLD = 3000  # characters of a program's output in the notes
-_UNITTEST = ("python3", "-m", "unittest")
-_RAN = re.compile(r"^Ran ([1-9][0-9]*) tests? in ", re.M)
+_UNITTEST = ("python3", "-I", "-B", "-c", Path(__file__).with_name("unittest_program.py").read_text("utf-8"))
 _NO_CACHE = {"PYTHONDONTWRITEBYTECODE": "1"}
 _SYNTAX = {
     ".py": "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')",
@@ -34,22 +36,30 @@ class Gate:
 
     passed: bool | None
     notes: str = ""
+    left_out: frozenset[str] = frozenset()
 
 
-async def evaluate(session: Session, request: ImprovementRequest, path: str, content: str) -> Evaluation:
-    """Return what syntax check and tests say of the candidate at `path`. Raises SandboxError, DeniedError."""
+async def evaluate(
+    session: Session, request: ImprovementRequest, path: str, content: str
+) -> tuple[Evaluation, frozenset[str]]:
+    """Return what syntax check and tests say of the candidate at `path`, and the tests that were skipped.
+
+    Raises SandboxError, DeniedError.
+    """
     syntax = await _syntax(session, path)
     if syntax.passed is False:
-        return Evaluation(passed_syntax_check=False, notes=syntax.notes)
+        return Evaluation(passed_syntax_check=False, notes=syntax.notes), frozenset()
     gates = [await _examples(session, request.tool_spec, content)] if request.tool_spec is not None else []
     if not gates or gates[0].passed is not False:
-        gates.append(await _tests(session, request))
+        gates.append(await passes_tests(session, request))
     told = [gate.notes for gate in gates if gate.notes]
     verdicts = [gate.passed for gate in gates if gate.passed is not None]
     if not verdicts:
         told.append("there is no test and no example, and what nothing tests does not pass")
     passed = bool(verdicts) and all(verdicts)
-    return Evaluation(passed_syntax_check=syntax.passed, passed_self_tests=passed, notes="; ".join(told)[:_MAX_TOLD])
+    notes = "; ".join(told)[:_MAX_TOLD]
+    made = Evaluation(passed_syntax_check=syntax.passed, passed_self_tests=passed, notes=notes)
+    return made, frozenset().union(*(gate.left_out for gate in gates))
 
 
 async def _syntax(session: Session, path: str) -> Gate:
@@ -62,18 +72,41 @@ async def _syntax(session: Session, path: str) -> Gate:
     return Gate(True) if ran.ok else Gate(False, f"the syntax is wrong: {_told(ran)}")
 
 
-async def _tests(session: Session, request: ImprovementRequest) -> Gate:
-    """Run the tests; of unittest, that it ran some is looked for too: none at all is no success."""
-    command, counts = _command(request)
+async def passes_tests(session: Session, request: ImprovementRequest) -> Gate:
+    """Run the tests of the workspace as it is; `left_out` names those that were skipped.
+
+    Of unittest the program's own report counts, and its exit code must agree; none at all is no success.
+    """
+    command, has_report = _command(request)
     if not command or (request.tool_spec is not None and not await _is_there(session, TOOL_TEST_FILE)):
         return Gate(None)
+    key = secrets.token_hex(16) if has_report else None
     seconds = _bounded(session, request.self_test_timeout_s)
-    ran = await session.run(command, env=_NO_CACHE, timeout_s=seconds)
-    if not ran.ok:
-        return Gate(False, f"the tests failed: {_told(ran)}")
-    if counts and not _RAN.search(ran.stderr_text):
-        return Gate(None, "no test was found")
-    return Gate(True)
+    ran = await session.run(command, env=_NO_CACHE, stdin=key, timeout_s=seconds)
+    report = None if key is None else _report(ran, key)
+    left_out = frozenset(map(str, report["names"])) if report is not None else frozenset()
+    if not ran.ok or (has_report and (report is None or report["failed"])):
+        return Gate(False, f"the tests failed: {_told(ran)}", left_out)
+    if report is None:
+        return Gate(True)
+    if not report["passed"]:
+        return Gate(None, "every test was skipped" if left_out else "no test was found")
+    if report["left_out"] > len(left_out):
+        return Gate(False, f"{report['left_out']} tests were skipped; that is too many to tell why")
+    return Gate(True, left_out=left_out)
+
+
+def _report(ran: ExecResult, key: str) -> dict[str, Any] | None:
+    """Return what the program says of the tests, None for what is no whole report of this run."""
+    found = read_json(ran.stdout)
+    if not found.complete or found.faults or found.duplicates or not isinstance(found.value, dict):
+        return None
+    report = found.value.get("report")
+    if found.value.get("key") != key or found.value.get("exit_code") != 0 or not isinstance(report, dict):
+        return None
+    counts = [report.get(name) for name in ("passed", "failed", "left_out")]
+    good = all(type(count) is int and count >= 0 for count in counts) and isinstance(report.get("names"), list)
+    return report if good else None
 
 
 async def _is_there(session: Session, path: str) -> bool:
@@ -91,7 +124,7 @@ def _command(request: ImprovementRequest) -> tuple[Sequence[str], bool]:
         return ("python3", "-m", "mindx.agents.improvement", SELF, "--self-test-mode"), False
     if request.tool_spec is not None:
         return (*_UNITTEST, TOOL_TEST_FILE[:-3]), True
-    return (*_UNITTEST, "discover"), True
+    return _UNITTEST, True
 
 
 async def _examples(session: Session, spec: ToolSpec, content: str) -> Gate:
