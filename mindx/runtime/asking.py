@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
-
-import anyio
+from typing import TYPE_CHECKING, Any
 
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
@@ -22,6 +21,9 @@ from mindx.policy.approval import Approval, ApprovalRequest, Approvals, Approver
 from mindx.policy.engine import PolicyEngine
 from mindx.runtime.run_clock import RunClock
 from mindx.trace.recorder import Recorder
+
+if TYPE_CHECKING:
+    import anyio
 
 _LOG = logging.getLogger("mindx.runtime.asking")
 
@@ -47,7 +49,7 @@ class Asking:
         self._approvals = Approvals(engine, self)
         self._recorder = recorder
         # Two questions at once could not be told apart, and the second may be answered by the first.
-        self._turn = anyio.Lock()
+        self._turn = asyncio.Lock()
 
     async def decide(self, command: Command) -> tuple[Verdict, Command]:
         """Return the final Verdict, allow or deny, and the Command that it is about; see Approvals.decide."""
@@ -92,19 +94,24 @@ class Asking:
     @contextmanager
     def _stopped(self) -> Iterator[None]:
         scope = self.deadline
-        left_s = math.inf if scope is None else scope.deadline - anyio.current_time()
+        left_s = math.inf
         if scope is not None:
-            scope.deadline = math.inf
+            left_s, scope.deadline = scope.deadline - _loop_time(), math.inf
         try:
             with self.clock.paused():
                 yield
         finally:
             if scope is not None:
-                scope.deadline = anyio.current_time() + left_s
+                scope.deadline = _loop_time() + left_s
 
     def _record(self, kind: str, **data: Any) -> None:
         if self._recorder is not None:
             self._recorder.record(kind, **data)
+
+
+def _loop_time() -> float:
+    """Return the time by which anyio counts the deadlines of scopes."""
+    return asyncio.get_running_loop().time()
 
 
 class NotedExecutor:

@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import anyio
-import anyio.to_thread
 import docker
 
 from mindx.core.command import WORKSPACE, Exec
@@ -214,7 +212,7 @@ class DockerSandbox(FileRequests):
             finally:
                 self._events.unwatch(self.session_id)
                 if self._client is not None:
-                    await anyio.to_thread.run_sync(self._client.close)
+                    await to_the_end(asyncio.to_thread(self._client.close))
 
     async def _part(self) -> bool:
         """Say goodbye; True when the guest has answered and ends by itself."""
@@ -232,7 +230,7 @@ class DockerSandbox(FileRequests):
 
     async def _wait_gone(self, seconds: float) -> bool:
         gone = self._gone
-        return gone is not None and await anyio.to_thread.run_sync(gone.wait, seconds)
+        return gone is not None and await to_the_end(asyncio.to_thread(gone.wait, seconds))
 
     def _remove(self, client: docker.DockerClient) -> None:
         with contextlib.suppress(docker.errors.NotFound):
@@ -257,7 +255,7 @@ class DockerSandbox(FileRequests):
             except ENGINE_EXCEPTIONS as error:
                 raise engine_error(error, doing) from error
 
-        return await to_the_end(anyio.to_thread.run_sync(work))
+        return await to_the_end(asyncio.to_thread(work))
 
     def _closed_error(self) -> SandboxLostError:
         return SandboxLostError("session_closed", "The session is closed.")
