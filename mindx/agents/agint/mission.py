@@ -12,9 +12,9 @@ from mindx.agents.agint.life import AGIntDecision, AGIntStage, AGIntStatus
 from mindx.agents.agint.phase import MAX_PHASES, Phase, PhaseStatus
 from mindx.core.quote import quoted
 from mindx.core.validation import faults
-from mindx.errors import InputError, StateError
+from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id
-from mindx.runtime.tasks.atomic import locked, read_file, replace_file
+from mindx.runtime.tasks.atomic import load_all, locked, read_file, replace_file
 
 MAX_DIRECTIVE = 20_000  # characters
 MAX_NOTES = 50  # of the latest cycles
@@ -144,16 +144,4 @@ class MissionStore:
 
     def list(self) -> tuple[Mission, ...]:
         """Return all missions, the latest first; a damaged one is left out."""
-        try:
-            names = sorted(item.name for item in self.folder.iterdir() if item.is_dir())
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise StateError("state_unreadable", f"{self.folder} cannot be read: {error.strerror}") from error
-        found = []
-        for name in names:
-            try:
-                found.append(self.load(name))
-            except (InputError, StateError):
-                continue
-        return tuple(sorted(found, key=lambda mission: mission.created_at, reverse=True))
+        return tuple(sorted(load_all(self.folder, self.load), key=lambda one: one.created_at, reverse=True))

@@ -12,7 +12,7 @@ from mindx.core.quote import quoted
 from mindx.core.validation import faults
 from mindx.errors import InputError, StateError
 from mindx.runtime.run_ids import checked_id
-from mindx.runtime.tasks.atomic import read_file, replace_file
+from mindx.runtime.tasks.atomic import load_all, read_file, replace_file
 
 HISTORY_FILE = "mastermind_campaign_history.json"
 MAX_KEPT = 1000  # campaigns in the history; older ones stay in their folders
@@ -72,19 +72,9 @@ class CampaignStore:
 
     def list(self) -> tuple[StrategicCampaign, ...]:
         """Return all campaigns, the latest first; a damaged one is left out."""
-        try:
-            names = sorted(item.name for item in (self.folder / "campaigns").iterdir() if item.is_dir())
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise StateError("state_unreadable", f"{self.folder} cannot be read: {error.strerror}") from error
-        found = []
-        for name in names:
-            try:
-                found.append(self.load(name))
-            except (InputError, StateError):
-                continue
-        return tuple(sorted(found, key=lambda one: one.created_at, reverse=True))
+        return tuple(
+            sorted(load_all(self.folder / "campaigns", self.load), key=lambda one: one.created_at, reverse=True)
+        )
 
     def history(self) -> CampaignHistory:
         """Return the history. Raises StateError (campaign_history_corrupt): a damaged file is never written over."""

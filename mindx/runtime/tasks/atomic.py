@@ -5,13 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from mindx.core.atomic_file import write_whole
 from mindx.errors import InputError, StateError
 
+T = TypeVar("T")
 RETRY_S = 0.005
 
 
@@ -42,6 +44,28 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
     if len(data) > max_bytes:
         raise _unreadable(path, f"it has more than {max_bytes:,} bytes")
     return data
+
+
+def load_all(folder: Path, load: Callable[[str], T | None]) -> list[T]:
+    """Return what `load` gives for the name of each folder in `folder`, by name; what is None or damaged is left out.
+
+    Raises StateError when `folder` cannot be read; where there is none, there is nothing.
+    """
+    try:
+        names = sorted(item.name for item in folder.iterdir() if item.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unreadable(folder, error.strerror or "") from error
+    found = []
+    for name in names:
+        try:
+            one = load(name)
+        except (InputError, StateError):
+            continue
+        if one is not None:
+            found.append(one)
+    return found
 
 
 @contextmanager

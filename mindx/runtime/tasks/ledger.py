@@ -13,9 +13,9 @@ from typing import Any
 from mindx.core.checkpoint import TaskConstraint, TaskState
 from mindx.core.decision import AcceptanceCriterion
 from mindx.core.quote import quoted
-from mindx.errors import InputError, StateError
+from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id
-from mindx.runtime.tasks.atomic import locked, read_file, replace_file
+from mindx.runtime.tasks.atomic import load_all, locked, read_file, replace_file
 
 VERSION = 1
 MAX_LEDGER_BYTES = 4 * 1024 * 1024
@@ -185,18 +185,4 @@ class LocalTaskLedgerStore:
 
     def list(self) -> tuple[TaskLedger, ...]:
         """Return all tasks, the latest first; a damaged one is left out."""
-        found = []
-        try:
-            names = sorted(item.name for item in self.folder.iterdir() if item.is_dir())
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise StateError("state_unreadable", f"{self.folder} cannot be read: {error.strerror}") from error
-        for name in names:
-            try:
-                ledger = self.load(name)
-            except (InputError, StateError):
-                continue
-            if ledger is not None:
-                found.append(ledger)
-        return tuple(sorted(found, key=lambda item: item.created_at, reverse=True))
+        return tuple(sorted(load_all(self.folder, self.load), key=lambda one: one.created_at, reverse=True))
