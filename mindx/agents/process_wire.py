@@ -146,14 +146,16 @@ def event_message(event: AgentEvent) -> dict[str, Any]:
     }
 
 
-def event_from(message: Mapping[str, Any]) -> AgentEvent:
-    """Return the event of a message. Raises KeyError, TypeError and ValueError for any other."""
+def event_from(message: Mapping[str, Any], run_id: str) -> AgentEvent:
+    """Return the event of a message. Raises KeyError, TypeError and ValueError for any other, or another run's."""
+    if message["run_id"] != run_id:
+        raise ValueError("it is an event of another run")
     return AgentEvent(
         AgentEventType(message["event_type"]),
-        str(message["run_id"]),
-        int(message["seq"]),
+        run_id,
+        _count(message["seq"]),
         str(message["time"]),
-        int(message["step"]),
+        _count(message["step"]),
         dict(message["payload"]),
         str(message["cause_id"]),
         str(message["session_id"]),
@@ -186,13 +188,26 @@ def result_from(message: Mapping[str, Any], run_id: str) -> AgentResult:
         str(message["final_answer"]),
         None if error is None else AgentError.from_dict(error),
         None if checkpoint is None else ContinuationCheckpoint.from_dict(checkpoint),
-        int(message["steps"]),
+        _count(message["steps"]),
         tuple(Observation.from_dict(item) for item in message["observations"]),
         tuple(Evidence.from_dict(item) for item in message["evidence"]),
         tuple(ArtifactRef.from_dict(item) for item in message["artifacts"]),
         tuple(ChatMessage.from_dict(item) for item in message["messages"]),
         None if state is None else TaskState.from_dict(state),
-        {str(name): int(count) for name, count in message["usage"].items()},
-        float(message["duration_s"]),
+        {str(name): _count(count) for name, count in message["usage"].items()},
+        _seconds(message["duration_s"]),
         str(message["session_id"]),
     )
+
+
+def _count(value: Any) -> int:
+    """Return a count: budgets are held against it, so one below 0 would give back what others have spent."""
+    if type(value) is not int or value < 0:
+        raise ValueError("a count is a number from 0")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value < math.inf:
+        raise ValueError("a time is a number of seconds")
+    return float(value)

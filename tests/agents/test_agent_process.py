@@ -30,6 +30,9 @@ from mindx import (
     SessionPolicy,
     Status,
 )
+from mindx.agents.process_wire import result_message
+from mindx.core.agent_result import AgentResult
+from mindx.core.agent_state import AgentState
 from tests.agents.society import Society, ask, delegate
 
 ROOT = Path(__file__).parents[2]
@@ -189,6 +192,62 @@ def test_words_after_the_greeting_that_are_none_end_the_worker():
         command = speaking(f"{greeting}say({said!r})\ns.recv(1)")
         result = in_time(AgentProcess(command=command).run("go"))
         assert result.error_info.code is ErrorCode.WORKER_FAILED, said
+
+
+SAY = (
+    "import json\ndef say(d):\n    d = d.encode(); s.sendall(struct.pack('>I', len(d)) + d)\n"
+    'say(\'{"type": "hello", "version": 1}\')\ns.recv(10**6)\n'
+)
+EVENT = {
+    "type": "event",
+    "event_type": "approval_requested",
+    "run_id": "far",
+    "seq": 1,
+    "time": "",
+    "step": 1,
+    "payload": {},
+    "cause_id": "",
+    "session_id": "",
+}
+DEEP: list = []
+for _ in range(900):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    ("message", "changed"),
+    [
+        ("result", {"steps": math.inf}),
+        ("result", {"steps": -1}),
+        ("result", {"usage": {"total_tokens": -1_000_000}}),
+        ("result", {"usage": {"total_tokens": math.nan}}),
+        ("result", {"usage": []}),
+        ("result", {"duration_s": math.inf}),
+        ("result", {"duration_s": -1.0}),
+        ("result", {"run_id": "near"}),
+        ("result", {"task_state": {**dict.fromkeys(("objective", "progress_summary"), ""), "constraints": DEEP}}),
+        ("event", {"run_id": "near"}),
+        ("event", {"seq": math.inf}),
+        ("event", {"step": "1"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else next(iter(value)),
+)
+def test_odd_figures_and_the_names_of_others_end_the_worker(message, changed):
+    """Figures count against budgets and stand in records: none below zero, none without end, none of another run."""
+    whole = result_message(AgentResult("far", RunOutcome.ERROR, AgentState.ERROR, "done"))
+    said = {**(whole if message == "result" else EVENT), **changed}
+    command = speaking(f"{SAY}say({json.dumps(said)!r})\ns.recv(1)")
+    result = in_time(AgentProcess(command=command).run("go", run_id="far"))
+    assert result.error_info.code is ErrorCode.WORKER_FAILED
+    assert "no message of the protocol" in result.error
+
+
+def test_a_worker_that_claims_to_wait_for_a_person_gets_no_time_for_it():
+    """Where nobody can be asked, the clock goes on: the claim would else be a way around every limit."""
+    config = RunConfig(total_timeout_s=0.5)
+    command = speaking(f"{SAY}say({json.dumps(EVENT)!r})\ns.recv(1)")
+    result = in_time(AgentProcess(command=command, config=config, grace_s=0.5).run("go", run_id="far"))
+    assert "it did not end within 0.5 s" in result.error
 
 
 def test_a_run_without_a_limit_is_not_ended_by_the_limit_of_its_start():
