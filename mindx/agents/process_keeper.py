@@ -1,8 +1,9 @@
 """Keeps one worker's process and all that it starts, and leaves nothing of them behind; standard library only.
 
-An AgentProcess starts `python process_keeper.py COMMAND...` and holds its standard input. When that is closed (also
-because the host was killed), when the worker ends, or at SIGTERM, everything below the keeper is killed: as the
-subreaper it is the parent of whatever lost its own. Its exit code is the worker's, or 128 and the number of a signal.
+Its host starts `python process_keeper.py COMMAND...` (`kept` returns that) and holds its standard input. When that is
+closed (also because the host was killed), when the worker ends, or at SIGTERM, everything below the keeper is killed:
+as the subreaper it is the parent of whatever lost its own. Its exit code is the worker's, or 128 and the number of a
+signal.
 """
 
 from __future__ import annotations
@@ -14,9 +15,15 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 
 PR_SET_CHILD_SUBREAPER = 36
 NOT_STARTED = 127
+
+
+def kept(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the argv that runs a command below a keeper, which imports nothing of the folder it is started in."""
+    return (sys.executable, "-I", os.path.abspath(__file__), *command)
 
 
 def main(command: list[str]) -> int:

@@ -30,6 +30,7 @@ from mindx.runtime.tasks.atomic import locked, read_file, replace_file
 COMMAND = (sys.executable, "-m", "mindx.agents.improvement")
 DEFAULT_TIMEOUT_S = 1800.0
 LAST_WORDS = 300  # bytes
+_SIGNALLED = 128  # the exit code of what a signal ended is this and the signal's number
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 
 
@@ -71,7 +72,6 @@ def arguments_of(request: ImprovementRequest, folder: Path) -> list[str]:
         f"--context-file={folder / CONTEXT_FILE}",
         f"--result-file={folder / RESULT_FILE}",
         f"--work-dir={folder}",
-        "--ends-with-parent",
         "--output-json",
     ]
 
@@ -98,8 +98,8 @@ def _answer(request: ImprovementRequest, end: Ended, folder: Path) -> Improvemen
         problem = f"it says {result.data.operation_type.value} and was asked for {request.operation.value}"
     if result is not None and not problem:
         return result
-    if end.exit_code is not None and end.exit_code < 0:
-        problem = f"it was ended by signal {-end.exit_code}"
+    if end.exit_code is not None and end.exit_code > _SIGNALLED:
+        problem = f"it was ended by signal {end.exit_code - _SIGNALLED}"
     # The whole log would show a model what is on this machine; it stays in the folder.
     last = plain_text(bytes(end.log[-LAST_WORDS:]).decode("utf-8", "replace")).strip().rpartition("\n")[2]
     told = f"; the last line of {LOG_FILE}: {last}" if last else ""

@@ -9,7 +9,6 @@ import logging
 import os
 import shlex
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,7 +36,7 @@ from mindx.runtime.tasks.atomic import read_file, replace_file
 from mindx.tools.container_entry import ToolSpec
 
 MAX_CONTEXT_BYTES = 4 * 1024 * 1024
-BAD_INPUT, ABANDONED = 2, 143
+BAD_INPUT = 2
 LOGGER = "improvement_agent"
 
 
@@ -65,8 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # What others log may name addresses; of ours there is what a person wants to follow.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s - %(levelname)s - %(message)s")
     logging.getLogger(LOGGER).setLevel(logging.INFO)
-    if options is not None and options.ends_with_parent:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
     result = _refused(wrong) if options is None else run(options)
     if options is not None and options.result_file is not None:
         result = _kept(result, options.result_file)
@@ -108,7 +105,6 @@ def parser() -> argparse.ArgumentParser:
         "--rollback", type=int, nargs="?", const=1, help="`self` only: take back the last N that are applied"
     )
     made.add_argument("--self-test-mode", action="store_true", help=argparse.SUPPRESS)
-    made.add_argument("--ends-with-parent", action="store_true", help=argparse.SUPPRESS)
     made.add_argument("--output-json", action="store_true", help="accepted; the answer is always one line of JSON")
     made.add_argument("--result-file", type=Path, help="where the answer goes as well")
     made.add_argument("--workspace", type=Path, help="the folder that is copied in; without it an empty one")
@@ -184,13 +180,6 @@ def _rolled_back(options: argparse.Namespace) -> ImprovementResult:
         raise InputError("rollback_count", f"--rollback takes 1 to {MAX_CYCLES}")
     folder = options.work_dir or mind_dir() / IMPROVEMENT_FOLDER
     return roll_back_self(folder, options.rollback, Constitution.of(mind_dir()))
-
-
-def _end_with_parent() -> None:
-    """Wait until whoever called us is gone, and go too: the container ends when its stream closes."""
-    while os.read(0, 1024):
-        pass
-    os._exit(ABANDONED)
 
 
 def _kept(result: ImprovementResult, path: Path) -> ImprovementResult:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
 
-from mindx.agents.improvement.process_tree import MARK, kill_tree
+from mindx.agents.process_keeper import kept
 
 MAX_STDOUT_BYTES = 8 * 1024 * 1024  # above, it is stopped
 MAX_STDERR_BYTES = 64 * 1024 * 1024  # above, it is stopped; of what comes the last LOG_BYTES are kept
@@ -25,7 +24,7 @@ class Ended:
     """How a process ended: `stopped` says why it was killed, or did not start, or is "".
 
     `last_line` is the last line of standard output that is not empty, `log` the end of standard error. `exit_code` is
-    negative for a signal, None when nothing started.
+    128 and the number of a signal for what one ended, None when nothing started.
     """
 
     exit_code: int | None = None
@@ -40,21 +39,21 @@ class FloodError(Exception):
 
 
 async def run_process(argv: Sequence[str], *, timeout_s: float, environ: Mapping[str, str]) -> Ended:
-    """Run a program with a session of its own to its end, and end all that it started, whatever happens.
+    """Run a program below a keeper to its end, and end all that it started, whatever happens.
 
-    At `timeout_s`, at a flood of output, and when the caller is cancelled, it is killed. Its standard input ends when
-    we do, however that comes about.
+    At `timeout_s`, at a flood of output, when the caller is cancelled, and when we end, however that comes about, all
+    of it is killed.
     """
-    mark, ended = secrets.token_hex(16), Ended()
+    ended = Ended()
     async with _pipe() as (stdout, stdout_end), _pipe() as (stderr, stderr_end):
         stdin_end, held = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *argv,
+                *kept(argv),
                 stdin=stdin_end,
                 stdout=stdout_end,
                 stderr=stderr_end,
-                env={**environ, MARK: mark},
+                env=environ,
                 start_new_session=True,
             )
         except BaseException as error:
@@ -76,8 +75,10 @@ async def run_process(argv: Sequence[str], *, timeout_s: float, environ: Mapping
                 ended.stopped = f"it did not end within {timeout_s:g} s and was killed with all that it started"
         finally:
             with anyio.CancelScope(shield=True):
-                os.close(held)
-                kill_tree(None if end.done() else process.pid, mark)
+                os.close(held)  # the keeper kills all that is below it
+                await asyncio.wait({end}, timeout=_END_S)
+                if not end.done():
+                    process.kill()
                 ended.exit_code = await end
                 await _finish(readers, ended)
     return ended
