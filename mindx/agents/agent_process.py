@@ -17,6 +17,7 @@ from typing import Any
 
 import anyio
 
+from mindx.agents.process_keeper import kept
 from mindx.agents.process_wire import (
     SOCKET_VARIABLE,
     VERSION,
@@ -49,7 +50,6 @@ MAX_STDERR_BYTES = 16 * 1024
 MAX_SOCKET_PATH = 100  # bytes; the system takes 107
 # What comes of reading words that are none of the protocol's, however odd.
 _NO_MESSAGE = (ArithmeticError, AttributeError, InputError, LookupError, RecursionError, TypeError, ValueError)
-_KEEPER = Path(__file__).with_name("process_keeper.py")
 
 
 class AgentProcess:
@@ -175,9 +175,8 @@ class _Worker:
     async def _within(
         self, order: bytes, command: Sequence[str], env: dict[str, str], folder: Path, start_timeout_s: float
     ) -> AgentResult:
-        # The keeper imports nothing of ours, and nothing of the folder it is started in.
         self._process = process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", str(_KEEPER), *command),
+            *kept(command),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
