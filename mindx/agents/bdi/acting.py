@@ -13,7 +13,7 @@ from mindx.agents.bdi.intention import Intention, PlanStep, StepStatus, step_res
 from mindx.agents.bdi.memory import AgentMemory
 from mindx.agents.bdi.plan_check import resolver
 from mindx.agents.bdi.prompts import shown
-from mindx.agents.bdi.references import filled
+from mindx.agents.bdi.references import filled, within
 from mindx.agents.beliefs import BeliefSystem
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
@@ -52,8 +52,8 @@ class Acting:
         self._active, self._states = "", {}
 
     def params(self, plan: Intention, step: PlanStep) -> dict[str, Any]:
-        """Return a step's params with the values of its references. Raises InputError (reference_unresolved)."""
-        resolve = resolver(lambda number: plan.steps[number - 1].result, self._beliefs, self._namespace)
+        """Return a step's params with the values of its references. Raises InputError (reference_unresolved, ...)."""
+        resolve = within(resolver(lambda number: plan.steps[number - 1].result, self._beliefs, self._namespace))
         found: dict[str, Any] = filled(step.params, resolve)
         return found
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mindx.agents.bdi.acts import DECOMPOSE_GOAL, UPDATE_BELIEF
-from mindx.agents.bdi.references import PLACEHOLDER, filled, parse_reference, references_in
+from mindx.agents.bdi.references import MAX_REFERENCES, PLACEHOLDER, filled, parse_reference, references_in
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.core.agent_context import AgentContext
@@ -55,6 +55,10 @@ class PlanChecker:
         `states` is what tools remember from before; `may_ask` says whether somebody can answer what the policy asks.
         """
         parsed = parse_plan(source, self.shapes, most=self._most, references=True)
+        count = sum(1 for action in parsed.actions for _ in _references(action))
+        if count > MAX_REFERENCES:
+            text = f"it holds {count:,} references; a plan has at most {MAX_REFERENCES}"
+            return parsed, sort_faults([*parsed.faults, parsed.fault("$", text)])
         faults: list[Fault] = []
         meant = [(action, self._filled(parsed, action, faults)) for action in parsed.actions]
         for action, params in meant:
@@ -106,7 +110,7 @@ class PlanChecker:
 
     def _belief_problem(self, parsed: ParsedPlan, action: Action, names: tuple[str, ...], text: str) -> str:
         before = [item for item in parsed.actions[: action.index] if item.type == UPDATE_BELIEF]
-        coming = {item.params.get("key") for item in before}
+        coming = [item.params.get("key") for item in before]  # of a plan with faults, anything
         prefixes = (".".join(names[:count]) for count in range(len(names), 0, -1))
         if any(key in coming or self._beliefs.get(key, namespace=self._namespace) is not None for key in prefixes):
             return ""

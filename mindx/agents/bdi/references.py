@@ -5,6 +5,7 @@ Steps count from 1, and only earlier ones can be meant; more names after it lead
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from mindx.errors import InputError
 
 PLACEHOLDER = "reference"  # what stands for a value that is not known yet
 MAX_REFERENCE = 512
+MAX_NAMES = 32  # in one reference: each of their beginnings may be a belief's key
+MAX_REFERENCES = 500  # in one plan
+MAX_FILLED = 1024 * 1024  # characters of JSON that the references of one step bring
 _STEP = re.compile(r"steps\.([1-9][0-9]{0,4})\.result((?:\.[^.]+)*)")
 _BELIEF = re.compile(r"beliefs\.(.+)", re.S)
 
@@ -37,7 +41,7 @@ def parse_reference(text: str) -> Reference:
         if step is not None:
             return Reference(text, int(step[1]), tuple(step[2].split(".")[1:]))
         belief = _BELIEF.fullmatch(text)
-        if belief is not None:
+        if belief is not None and belief[1].count(".") < MAX_NAMES:
             return Reference(text, None, tuple(belief[1].split(".")))
     raise InputError(
         "reference_invalid", f"{quoted(text)} is no reference; write steps.N.result, steps.N.result.name or beliefs.key"
@@ -74,9 +78,32 @@ def follow(value: Any, names: Sequence[str], text: str) -> Any:
     for name in names:
         if isinstance(value, Mapping) and name in value:
             value = value[name]
-        elif isinstance(value, (list, tuple)) and name.isdigit() and int(name) < len(value):
+        elif isinstance(value, (list, tuple)) and _is_number(name) and int(name) < len(value):
             value = value[int(name)]
         else:
             known = f"; it has {', '.join(map(str, list(value)[:20]))}" if isinstance(value, Mapping) else ""
             raise InputError("reference_unresolved", f"{quoted(text)}: there is no {quoted(name)}{known}")
     return value
+
+
+def within(resolve: Callable[[str], Any], most: int = MAX_FILLED) -> Callable[[str], Any]:
+    """Return `resolve` for one step, bounded: a short plan could else bring one large value thousands of times.
+
+    It raises InputError (reference_too_large) besides.
+    """
+    left = most
+
+    def bounded(text: str) -> Any:
+        nonlocal left
+        value = resolve(text)
+        left -= len(json.dumps(value, default=str))
+        if left < 0:
+            message = f"{quoted(text)}: the references of one step bring more than {most:,} characters; use a file"
+            raise InputError("reference_too_large", message)
+        return value
+
+    return bounded
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit()
