@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from mindx.agents.agint import prompts as agint_prompts
-from mindx.agents.improvement.models import (
-    CycleResult,
-    Evaluation,
-    ImplementationStatus,
-    ImprovementData,
-    ImprovementRequest,
-    ImprovementResult,
-    ImprovementStatus,
-)
+from mindx.agents.improvement.models import ImplementationStatus, ImprovementRequest, ImprovementResult
 from mindx.agents.mastermind import prompts
 from mindx.agents.system import MindSystem
 from mindx.core.message import Role
@@ -26,7 +17,7 @@ from mindx.providers.base import ModelRequest
 from mindx.providers.scripted import ScriptedProvider, Turn
 from mindx.sandbox.fake import FakeSandbox
 from mindx.sandbox.fake_programs import ProgramContext
-from tests.mind.improvement_support import CODE, SPEC
+from tests.mind.improvement_support import CODE, SPEC, developed
 
 DATA = Path(__file__).parents[1] / "data"
 SEED_PLAN: list[dict[str, Any]] = json.loads((DATA / "seed_campaign.json").read_text())
@@ -93,28 +84,6 @@ class Developer:
         if answer != "good":
             return ImprovementResult.failure(request, ImplementationStatus.FAILED_EVALUATION, answer)
         return developed(request, self.code)
-
-
-def developed(request: ImprovementRequest, code: str, *, passed: bool | None = True) -> ImprovementResult:
-    """Return the answer for a tool whose tests passed."""
-    status = ImplementationStatus.SUCCESS_EVALUATED
-    attempt = CycleResult(
-        cycle=1,
-        target_path=request.target_file,
-        implementation_status=status,
-        new_content=code,
-        sha256=hashlib.sha256(code.encode()).hexdigest(),
-        evaluation=Evaluation(passed_syntax_check=passed, passed_self_tests=passed, llm_self_critique_score=0.9),
-    )
-    data = ImprovementData(
-        operation_type=request.operation,
-        target_path=request.target_file,
-        final_status=status,
-        message="it is done",
-        cycle_results=(attempt,),
-        tool_spec=request.tool_spec,
-    )
-    return ImprovementResult(status=ImprovementStatus.SUCCESS, message="it is done", data=data)
 
 
 def system(folder: Path, model: Strategist, improve: Any, **options: Any) -> MindSystem:

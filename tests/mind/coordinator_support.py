@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,18 +12,15 @@ from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.coordinator.config import CoordinatorConfig
 from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.improvement.models import (
-    CycleResult,
     ImplementationStatus,
-    ImprovementData,
     ImprovementRequest,
     ImprovementResult,
-    ImprovementStatus,
 )
 from mindx.runtime.session import Session
 from mindx.sandbox.fake import FakeSandbox
 from mindx.workspace.pull import collect
 from mindx.workspace.store import ChangesFolder
-from tests.mind.improvement_support import SPEC
+from tests.mind.improvement_support import SPEC, developed
 
 TOOL = {"tool_spec": SPEC}
 
@@ -67,7 +63,7 @@ class Improver:
             if request.workspace is not None:
                 assert self.work_dir is not None
                 await keep_changes(request, self.work_dir, self.content)
-            return made(request, self.content)
+            return developed(request, self.content)
         finally:
             self.running -= 1
 
@@ -79,26 +75,6 @@ async def keep_changes(request: ImprovementRequest, work_dir: Path, content: str
         home = ChangesFolder(work_dir / request.interaction_id / "changes")
         home.path.mkdir(mode=0o700, parents=True)
         await collect(session.sandbox, session.baseline, home, 1_000_000, session.protects, 1000)
-
-
-def made(request: ImprovementRequest, content: str) -> ImprovementResult:
-    """Return the answer of an agent that did what it was asked."""
-    status = ImplementationStatus.SUCCESS_EVALUATED
-    attempt = CycleResult(
-        cycle=1,
-        target_path=request.target_file,
-        implementation_status=status,
-        new_content=content,
-        sha256=hashlib.sha256(content.encode()).hexdigest(),
-    )
-    data = ImprovementData(
-        operation_type=request.operation,
-        target_path=request.target_file,
-        final_status=status,
-        message="it is done",
-        cycle_results=(attempt,),
-    )
-    return ImprovementResult(status=ImprovementStatus.SUCCESS, message="it is done", data=data)
 
 
 def failed(request: ImprovementRequest, message: str) -> ImprovementResult:

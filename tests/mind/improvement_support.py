@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mindx.agents.improvement.models import ImprovementRequest
+from mindx.agents.improvement.models import (
+    CycleResult,
+    Evaluation,
+    ImplementationStatus,
+    ImprovementData,
+    ImprovementRequest,
+    ImprovementResult,
+    ImprovementStatus,
+)
 from mindx.tools.container_entry import ToolSpec
 
 CODE = "def count(arguments):\n    return {'words': len(arguments['text'].split())}\n"
@@ -56,6 +65,28 @@ def tool_request(script: Path | None = None, **more: Any) -> ImprovementRequest:
     """Return the order for the tool of SPEC."""
     known: dict[str, Any] = {"interaction_id": "int_1", "target_file": "tool.py", "tool_spec": ToolSpec.read(SPEC)}
     return ImprovementRequest(**{**known, "script": script, **more})
+
+
+def developed(request: ImprovementRequest, code: str, *, passed: bool | None = True) -> ImprovementResult:
+    """Return the answer of an agent that did what it was asked; `passed` is what its gates said."""
+    status = ImplementationStatus.SUCCESS_EVALUATED
+    attempt = CycleResult(
+        cycle=1,
+        target_path=request.target_file,
+        implementation_status=status,
+        new_content=code,
+        sha256=hashlib.sha256(code.encode()).hexdigest(),
+        evaluation=Evaluation(passed_syntax_check=passed, passed_self_tests=passed, llm_self_critique_score=0.9),
+    )
+    data = ImprovementData(
+        operation_type=request.operation,
+        target_path=request.target_file,
+        final_status=status,
+        message="it is done",
+        cycle_results=(attempt,),
+        tool_spec=request.tool_spec,
+    )
+    return ImprovementResult(status=ImprovementStatus.SUCCESS, message="it is done", data=data)
 
 
 def program(text: str) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ from mindx.agents.mastermind.strategist import META_ACTIONS
 from mindx.errors import DeniedError, InputError, StateError
 from mindx.providers.failures import provider_error
 from mindx.providers.scripted import ScriptedTurn
-from tests.mind.campaign_support import SEED_PLAN, STRATEGY, Developer, Strategist, developed, system
-from tests.mind.improvement_support import SPEC
+from tests.mind.campaign_support import SEED_PLAN, STRATEGY, Developer, Strategist, system
+from tests.mind.improvement_support import SPEC, developed
 from tests.mind.mission_support import phases, write
 
 REGISTER = {"type": "REGISTER_TOOL", "params": {}}
