@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -120,7 +119,7 @@ def run_campaign(
                 await mastermind.wait_worker()
                 return None
             if resume:
-                return await mastermind.take_up(find(resume).campaign_id)
+                return await mastermind.take_up(_find(resume).campaign_id)
             return await mastermind.launch_campaign(
                 directive, max_bdi_cycles=max_cycles, campaign_id=campaign_id or None
             )
@@ -145,7 +144,7 @@ def list_campaigns(as_json: bool) -> None:
     """List the campaigns, the latest first."""
     found = _store().list()
     if as_json:
-        print_json(render_json({"schema_version": SCHEMA_VERSION, "campaigns": [document(one) for one in found]}))
+        print_json(render_json({"schema_version": SCHEMA_VERSION, "campaigns": [one.told for one in found]}))
         return
     if not found:
         note("no campaign yet; `mindx campaign run` makes one")
@@ -160,9 +159,9 @@ def list_campaigns(as_json: bool) -> None:
 @json_option
 def show_campaign(campaign: str, as_json: bool) -> None:
     """Show one campaign. CAMPAIGN is an id, or `last`."""
-    one = find(campaign)
+    one = _find(campaign)
     if as_json:
-        print_json(render_json({"schema_version": SCHEMA_VERSION, **document(one)}))
+        print_json(render_json({"schema_version": SCHEMA_VERSION, **one.told}))
         return
     click.echo(escape_line(f"Campaign {one.campaign_id}: {_standing(one)}, begun {_time(one.created_at)}"))
     click.echo(escape_line(f"  directive: {one.directive}"))
@@ -186,22 +185,17 @@ def stop_campaign(campaign: str | None, release: bool) -> None:
     if release:
         note("campaigns can be started again" if switch.release() else "the stop switch was not set")
         return
-    switch.set(find(campaign).campaign_id if campaign is not None else ALL)
+    switch.set(_find(campaign).campaign_id if campaign is not None else ALL)
     note("stopped; `mindx campaign stop --release` lets campaigns be started again")
 
 
-def find(name: str) -> StrategicCampaign:
+def _find(name: str) -> StrategicCampaign:
     """Return a campaign by its id, or the `last`. Raises InputError (campaign_unknown, campaign_corrupt)."""
     store = _store()
     if name != "last":
         return store.load(name)
     found = store.list()
     return found[0] if found else store.load("last")
-
-
-def document(one: StrategicCampaign) -> dict[str, Any]:
-    """Return a campaign as its JSON document has it."""
-    return one.told
 
 
 def _store() -> CampaignStore:
@@ -223,11 +217,10 @@ def _print_end(one: StrategicCampaign, as_json: bool) -> int:
     outcome = one.outcome
     assert outcome is not None
     if as_json:
-        print_json(render_json({"schema_version": SCHEMA_VERSION, **document(one)}))
+        print_json(render_json({"schema_version": SCHEMA_VERSION, **one.told}))
     else:
         click.echo(escape_line(f"Campaign {one.campaign_id}: {one.status.value}. {outcome.summary}"))
     if one.status is not CampaignStatus.COMPLETED:
         say(outcome.summary)
-    if one.status is not CampaignStatus.COMPLETED:
         remark(f"`mindx campaign run --resume {one.campaign_id}` takes it up again")
     return outcome.exit_code
