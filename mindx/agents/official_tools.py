@@ -64,7 +64,7 @@ class OfficialToolsRegistry:
 
     `layer` is who holds this handle: every write asks the Constitution, which allows it to the Mastermind alone.
     `by_person` says that a person is at it, who has thereby said yes to what waits for one. A write holds a lock
-    against other processes, and keeps the file before it beside it. `reserved` are ids that no generated tool may take.
+    against other processes, and keeps the file before it beside it.
     `now` gives UTC text. Raises StateError: registry_damaged for a file that cannot be understood (it is then left
     alone), state_unreadable, state_unwritable.
     """
@@ -76,7 +76,6 @@ class OfficialToolsRegistry:
         constitution: Constitution,
         layer: Layer,
         by_person: bool = False,
-        reserved: frozenset[str] = RESERVED_IDS,
         now: Callable[[], str] = utc_now,
     ) -> None:
         self.folder = folder
@@ -84,7 +83,6 @@ class OfficialToolsRegistry:
         self._constitution = constitution
         self._layer = layer
         self._by_person = by_person
-        self._reserved = reserved
         self._now = now
         self._seen: tuple[bytes, RegistryDocument] | None = None
 
@@ -132,16 +130,15 @@ class OfficialToolsRegistry:
         *,
         added_by: str,
         status: ToolStatus = ToolStatus.EXPERIMENTAL,
-        expected_revision: int | None = None,
         last_assessment: str = "",
     ) -> ToolEntry:
         """Keep the code and enter the tool; a newer version takes the place of the one before. Return the entry.
 
-        `expected_revision` None takes any. Raises ConstitutionError, InputError (tool_reserved, tool_too_large,
-        tool_version_exists, registry_changed, registry_busy, registry_full), ToolValidationError, StateError.
+        Raises ConstitutionError, InputError (tool_reserved, tool_too_large, tool_version_exists, registry_busy,
+        registry_full), ToolValidationError, StateError.
         """
         self._check_code(spec, source)
-        with self._writing(spec.id, expected_revision) as document:
+        with self._writing(spec.id) as document:
             known = document.registered_tools.get(spec.id)
             sha256, place = hashlib.sha256(source).hexdigest(), place_of(spec.id, spec.version)
             if known is not None and known.version == spec.version and known.sha256 != sha256:
@@ -174,8 +171,6 @@ class OfficialToolsRegistry:
         enabled: bool | None = None,
         deprecation_reason: str | None = None,
         last_assessment: str | None = None,
-        performance_summary: Mapping[str, Any] | None = None,
-        expected_revision: int | None = None,
     ) -> ToolEntry:
         """Change what an entry says of its tool; None leaves a field as it is. Raises as `register` does."""
         given = {
@@ -183,9 +178,8 @@ class OfficialToolsRegistry:
             "enabled": enabled,
             "deprecation_reason": deprecation_reason,
             "last_assessment": last_assessment,
-            "performance_summary": None if performance_summary is None else dict(performance_summary),
         }
-        with self._writing(tool_id, expected_revision) as document:
+        with self._writing(tool_id) as document:
             changed = {name: value for name, value in given.items() if value is not None}
             entry = _entry({**self.entry(tool_id).model_dump(), **changed, "updated_at": self._now()})
             self._write(document, entry, by)
@@ -199,7 +193,7 @@ class OfficialToolsRegistry:
 
     def _check_code(self, spec: ToolSpec, source: bytes) -> None:
         """Refuse what could never be called."""
-        if spec.id in self._reserved:
+        if spec.id in RESERVED_IDS:
             raise InputError("tool_reserved", f"{spec.id} is the name of a tool of mindx itself; take another")
         if not source.strip() or len(source) > MAX_SOURCE_BYTES:
             raise InputError("tool_too_large", f"a tool's code has 1 to {MAX_SOURCE_BYTES:,} bytes")
@@ -213,18 +207,12 @@ class OfficialToolsRegistry:
                 compile_check(definition_of(spec), schema)
 
     @contextmanager
-    def _writing(self, tool_id: str, expected_revision: int | None) -> Iterator[RegistryDocument]:
+    def _writing(self, tool_id: str) -> Iterator[RegistryDocument]:
         """Hold the registry and give what it says now."""
         self._constitution.require(self._layer, Act.WRITE_REGISTRY, tool_id, approved=self._by_person)
         busy = InputError("registry_busy", "another process writes the registry of tools; try again when it is done")
         with locked(self.folder / LOCK, busy, LOCK_WAIT_S):
-            document = self.read()
-            if expected_revision is not None and document.revision != expected_revision:
-                raise InputError(
-                    "registry_changed",
-                    f"the registry is at revision {document.revision}, not {expected_revision}; read it again",
-                )
-            yield document
+            yield self.read()
 
     def _write(self, document: RegistryDocument, entry: ToolEntry, by: str) -> None:
         made = RegistryDocument(

@@ -114,11 +114,11 @@ def test_the_next_phase_waits_for_what_it_depends_on():
 
 
 def test_a_mission_that_goes_round_in_circles_is_seen():
-    same, errors = StuckDetector(same_cycles=3), StuckDetector(same_errors=3)
+    same, errors = StuckDetector(), StuckDetector()
     made = (phase("a"),)
-    assert [bool(same.look(made, (0,), "")) for _ in range(4)] == [False, False, True, True]
+    assert [bool(same.look(made, (0,), "")) for _ in range(5)] == [False, False, False, True, True]
     assert not same.look(made, (1,), "")  # a revision is a change
-    assert [bool(errors.look(made, (n,), "no such file")) for n in range(3)] == [False, False, True]
+    assert [bool(errors.look(made, (n,), "no such file")) for n in range(5)] == [False, False, False, False, True]
 
 
 def test_a_mission_is_kept_whole_and_has_one_writer(tmp_path):

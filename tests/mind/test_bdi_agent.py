@@ -91,19 +91,13 @@ def test_no_goal_is_no_work():
     assert (result.status, result.goal_id, result.run.ok) == (BDIStatus.IDLE_COMPLETE, "", True)
 
 
-def test_each_plan_begins_with_clean_hands_unless_they_carry_over():
+def test_each_plan_begins_with_clean_hands():
     """The state of the tools belongs to one logical plan; the files stay."""
     steps = [coder("mkdir", path="a"), coder("cd", path="a"), use("probe")]
-    for carry_over, folder in ((False, "."), (True, "a")):
-        made = Made(
-            [plan(*steps), plan(coder("write", path="here.txt", content="x"))],
-            Probe("probe", ToolError("no")),
-            carry_over=carry_over,
-        )
-        assert made.run().achieved
-        assert made.sandbox.commands[-1].path == "/workspace/here.txt".replace("/here", f"/{folder}/here").replace(
-            "/./", "/"
-        )
+    plans = [plan(*steps), plan(coder("write", path="here.txt", content="x"))]
+    made = Made(plans, Probe("probe", ToolError("no")))
+    assert made.run().achieved
+    assert made.sandbox.commands[-1].path == "/workspace/here.txt"
 
 
 # ------------------------------------------------------------------ failures

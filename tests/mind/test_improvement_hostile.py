@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import os
+import select
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import docker
 import pytest
 
 from mindx.agents.improvement import ImplementationStatus
 from mindx.agents.improvement.models import MAX_CODE_CHARS
 from mindx.agents.improvement.prompts import read_implementation
+from mindx.agents.process_keeper import below
 from mindx.errors import InputError
 from tests.mind.improvement_support import TESTS, tool_request, turns
 from tests.mind.test_improvement_agent import GOOD, PROJECT_TESTS, improve, order, project
+from tests.providers.conftest import Remote, remote
 
-__all__ = ["project"]  # the fixture
+__all__ = ["project", "remote"]  # the fixtures
 _BAD = "def double(number):\n    return 5\n"
 _RAN = "print('.\\n---\\nRan 1 test in 0.001s\\n\\nOK', file=sys.stderr, flush=True)\n"
 _OTHER = (
@@ -107,6 +116,34 @@ def test_what_is_skipped_without_the_candidate_too_is_no_trick(project: Path, tm
     (project / "test_sums.py").write_text(PROJECT_TESTS + skipped)
     result, _ = improve(order(project), turns(GOOD), tmp_path / "work")
     assert result.ok, result.message
+
+
+def test_of_a_killed_host_nothing_is_left_within_five_seconds(
+    tmp_path: Path, engine: docker.DockerClient, base_image: object, remote: Remote
+):
+    """SIGKILL for the host while the agent's container is open: neither the agent nor the container stays."""
+    param = remote.param("stall")
+    variables = {**os.environ, "MINDX_API_KEY": "key", "MINDX_BASE_URL": param.base_url, "MINDX_MODELS": "served"}
+    text = (
+        "import asyncio, sys; from pathlib import Path; from tests.mind.improvement_support import tool_request\n"
+        "from mindx.agents.improvement import call_improvement\n"
+        "asyncio.run(call_improvement(tool_request(), work_dir=Path(sys.argv[1])))"
+    )
+    with subprocess.Popen([sys.executable, "-c", text, str(tmp_path)], env=variables) as host:
+        asyncio.run(remote.saw("stalled"))
+        pids = below(host.pid)
+        handles = [os.pidfd_open(pid) for pid in pids]
+        found = [engine.containers.list(filters={"label": f"mindx.pid={pid}"}) for pid in pids]
+        host.kill()
+        until = time.monotonic() + 5
+    containers = [item for items in found for item in items]
+    assert containers
+    for handle in handles:
+        assert select.select([handle], [], [], max(until - time.monotonic(), 0))[0]
+        os.close(handle)
+    for container in containers:
+        with contextlib.suppress(docker.errors.NotFound):
+            container.wait(condition="removed", timeout=max(until - time.monotonic(), 0.1))
 
 
 @pytest.mark.parametrize(

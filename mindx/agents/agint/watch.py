@@ -13,13 +13,12 @@ SAME_ERRORS = 5
 
 
 class StuckDetector:
-    """Tells a mission that goes round in circles: nothing changed for `same_cycles`, or one error `same_errors` times.
+    """Tells a mission that goes round in circles: nothing changed for SAME_CYCLES, or one error came SAME_ERRORS times.
 
     It keeps fingerprints only; one that is made anew when a mission is taken up again begins to count anew.
     """
 
-    def __init__(self, *, same_cycles: int = SAME_CYCLES, same_errors: int = SAME_ERRORS) -> None:
-        self._same_cycles, self._same_errors = same_cycles, same_errors
+    def __init__(self) -> None:
         self._print = ""
         self._cycles = 0
         self._errors: dict[str, int] = {}
@@ -35,9 +34,9 @@ class StuckDetector:
         self._print = found
         if error:
             self._errors[error] = self._errors.get(error, 0) + 1
-            if self._errors[error] >= self._same_errors:
+            if self._errors[error] >= SAME_ERRORS:
                 return f"the same error came {self._errors[error]} times: {error}"
-        if self._cycles >= self._same_cycles:
+        if self._cycles >= SAME_CYCLES:
             return f"nothing has changed in {self._cycles} cycles"
         return ""
 

@@ -26,7 +26,7 @@ LOG = logging.getLogger("bdi_agent")
 
 
 class Acting:
-    """Makes requests. `spend` is called before each command; with `carry_over` plans share the tools' state."""
+    """Makes requests. `spend` is called before each command."""
 
     def __init__(
         self,
@@ -35,10 +35,8 @@ class Acting:
         beliefs: BeliefSystem,
         namespace: str,
         *,
-        carry_over: bool,
         spend: Callable[[], None],
     ) -> None:
-        self.carry_over = carry_over
         self._tools = tools
         self._acts = acts
         self._beliefs = beliefs
@@ -79,7 +77,7 @@ class Acting:
 
     def enter(self, plan: Intention, context: AgentContext) -> None:
         """Give each plan the tools' clean state, and one that goes on after others its own again."""
-        if self.carry_over or self._active == plan.plan_id:
+        if self._active == plan.plan_id:
             return
         names = [tool.tool_id for tool in self._tools.command_tools]
         if self._active:

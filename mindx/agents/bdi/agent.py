@@ -55,10 +55,9 @@ class BDIAgent:
     `provider` makes its plans; `tools` are what EXECUTE_TOOL may use, refreshed before each plan; `actions` are more
     types of action by their name in capitals, each done by a tool in the same way. `beliefs` are its own under the
     namespace `bdi.<domain>`. `state_path` is the file that lets it go on after its process died; None keeps all in
-    memory. `constitution` None asks no rules. `reports` has the model write the final answer. `carry_over` lets a new
-    plan begin with the current directory and environment that the last one left. `escalates` tells whoever gave the
-    goal of a failure, by the belief `escalation`. `now` gives seconds since 1970, `clock` monotonic seconds, `new_id`
-    an id from a prefix.
+    memory. `constitution` None asks no rules. `reports` has the model write the final answer. `escalates` tells
+    whoever gave the goal of a failure, by the belief `escalation`. `now` gives seconds since 1970, `clock` monotonic
+    seconds, `new_id` an id from a prefix.
 
     Raises StateError for a state file that cannot be used, InputError for actions that have a taken name.
     """
@@ -77,7 +76,6 @@ class BDIAgent:
         constitution: Constitution | None = None,
         model: str = "",
         reports: bool = False,
-        carry_over: bool = False,
         escalates: bool = False,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
@@ -130,7 +128,6 @@ class BDIAgent:
                 clock,
                 trail,
                 self._before_model,
-                carry_over,
             )
         )
         self._machine.move(BDIStatus.INITIALIZED)

@@ -58,7 +58,6 @@ class BDIMind:
             parts.acts,
             parts.beliefs,
             parts.namespace,
-            carry_over=parts.carry_over,
             spend=self._spend_command,
         )
         self._spent = parts.memory.head.spent
@@ -307,7 +306,7 @@ class BDIMind:
         self._machine.move(BDIStatus.PLANNING)
         LOG.info("Generating plan for goal: %s", shown(goal.text, MAX_LOGGED))
         before = self._planning.continued(goal)
-        keeps = self._acting.carry_over or (before is not None and self._acting.is_active(before))
+        keeps = before is not None and self._acting.is_active(before)
         try:
             states = context.tool_states if keeps else {}
             plan = await self._planning.make(goal, context, states, may_ask=somebody_approves(context))

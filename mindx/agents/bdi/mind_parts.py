@@ -36,4 +36,3 @@ class MindParts:
     clock: Callable[[], float]
     trail: Trail
     before_model: Callable[[], None]
-    carry_over: bool = False

@@ -21,7 +21,7 @@ from mindx.tools.base import ToolError
 T = TypeVar("T")
 MASTERMIND_ID = "mastermind"
 MAX_BELIEF = 32_000  # characters of JSON
-PLACEHOLDER = "..."  # what the seeds' plans write for a value that does not exist yet
+PLACEHOLDER = "..."  # what a plan has for a value that does not exist when it is made
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """The meta-actions: the tools that only Mastermind's own BDI agent has.
 
-A parameter may be the placeholder "..." or a text: what counts is what the campaign itself has found (trap 12 of the
-seeds: values that do not exist when a plan is made). A text is passed on to the model as the planner's hint.
+A parameter may be the placeholder "..." or a text: what counts is what the campaign itself has found, for much does not
+exist yet when a plan is made. A text is passed on to the model as the planner's hint.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ class StopSwitch:
             return True
         return found is not None and found.decode("utf-8", "replace").strip() in (ALL, "", campaign_id)
 
-    async def wait(self, campaign_id: str, every_s: float = EVERY_S) -> None:
+    async def wait(self, campaign_id: str) -> None:
         """Return when this campaign is to stop."""
         # Another process sets it: there is no event to wait for.
         while not self.stops(campaign_id):  # noqa: ASYNC110
-            await asyncio.sleep(every_s)
+            await asyncio.sleep(EVERY_S)
