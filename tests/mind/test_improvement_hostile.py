@@ -22,9 +22,9 @@ from mindx.agents.process_keeper import below
 from mindx.errors import InputError
 from tests.mind.improvement_support import TESTS, tool_request, turns
 from tests.mind.test_improvement_agent import GOOD, PROJECT_TESTS, improve, order, project
-from tests.providers.conftest import Remote, remote
+from tests.providers.conftest import Remote, endpoint_address, remote
 
-__all__ = ["project", "remote"]  # the fixtures
+__all__ = ["endpoint_address", "project", "remote"]  # the fixtures
 _BAD = "def double(number):\n    return 5\n"
 _RAN = "print('.\\n---\\nRan 1 test in 0.001s\\n\\nOK', file=sys.stderr, flush=True)\n"
 _OTHER = (
