@@ -20,7 +20,6 @@ from mindx.agents.agint.mission import Mission, MissionBudget, MissionStore
 from mindx.agents.agint.phase_agent import PhaseAgent
 from mindx.agents.answer import tokens_of
 from mindx.agents.bdi import BDIAgent, Budget
-from mindx.agents.bdi.run import Asker
 from mindx.agents.beliefs.system import BELIEFS_FILE, BeliefSystem
 from mindx.agents.constitution import Constitution, Layer
 from mindx.agents.coordinator.config import CoordinatorConfig
@@ -38,7 +37,7 @@ from mindx.agents.mastermind.stop_switch import StopSwitch
 from mindx.agents.mastermind.strategist import CampaignStrategist
 from mindx.agents.official_tools import OfficialToolsRegistry
 from mindx.agents.work_record import WorkRecord
-from mindx.core.protocols import EventHandler, HumanApprovalHandler
+from mindx.core.protocols import Asker, EventHandler, HumanApprovalHandler
 from mindx.errors import InputError
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import LoadedPolicy, load_policy

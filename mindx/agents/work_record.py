@@ -20,6 +20,7 @@ from mindx.runtime.session import Session
 from mindx.runtime.step_book import StepBook
 from mindx.trace.recorder import Recorder, utc_now
 from mindx.trace.run_folder import RunFolder, RunStore
+from mindx.workspace.folder import opened
 
 Listener = Callable[[AgentEvent], None]
 _PASSING = frozenset({AgentEventType.TEXT_DELTA, AgentEventType.HEARTBEAT})  # seen live, kept nowhere
@@ -35,7 +36,7 @@ class WorkRecord:
     """One Run of one or several agents. `on_event` hears every AgentEvent after it was recorded.
 
     `outcome` and `error` are what `finish` will write; `result` is the Run's document, there when it was written.
-    Raises StateError when the Run's folder cannot be made or written.
+    Raises WorkspaceError for a folder that cannot be read, StateError when the Run's cannot be made or written.
     """
 
     def __init__(
@@ -47,6 +48,9 @@ class WorkRecord:
         on_event: Listener | None = None,
         open_sandbox: SandboxFactory = docker_sandbox,
     ) -> None:
+        if workspace is not None:  # its container may open late; a folder that is none is told at once
+            with opened(workspace):
+                pass
         self.policy = policy
         self.folder: RunFolder = store.create()
         self.result: RunResult | None = None

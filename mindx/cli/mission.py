@@ -30,7 +30,6 @@ from mindx.core.run import Outcome
 from mindx.errors import MindxError, SandboxError
 from mindx.policy.load import LoadedPolicy
 from mindx.settings import effective_policy
-from mindx.workspace.folder import opened
 
 EPILOG = """\b
 Examples:
@@ -93,9 +92,6 @@ def command(
     if resume:
         found = _find(resume)
         resume, workspace = found.mission_id, None if found.workspace is None else Path(found.workspace)
-    if workspace is not None:  # its container may open late; a folder that is none is told at once
-        with opened(workspace):
-            pass
     loaded = effective_policy(policy, None, workspace)
     provider = provider_of(script, model)
     record = WorkRecord(loaded, run_store(), workspace=workspace)

@@ -98,3 +98,5 @@ HumanApprovalHandler = Callable[
     [ApprovalRequest], Union[bool, ApprovalResult, Awaitable[Union[bool, ApprovalResult]]]  # noqa: UP007
 ]
 EventHandler = Callable[[AgentEvent], Union[Awaitable[None], None]]  # noqa: UP007
+# Puts an agent's question to a person, and returns the answer, None for none.
+Asker = Callable[[str], Awaitable[Union[str, None]]]  # noqa: UP007

@@ -7,14 +7,14 @@ from typing import Any
 
 from mindx.agents.bdi import BDIAgent, BDIResult, Criterion, Goal
 from mindx.agents.bdi.checking import VERIFY_CRITERION
-from mindx.agents.bdi.run import Asker, limits_for
+from mindx.agents.bdi.run import limits_for
 from mindx.agents.outer_failure import raise_outer
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
 from mindx.core.agent_session import SessionPolicy
 from mindx.core.checkpoint import TaskState
 from mindx.core.decision import AgentDecision
-from mindx.core.protocols import EventHandler, HumanApprovalHandler
+from mindx.core.protocols import Asker, EventHandler, HumanApprovalHandler
 from mindx.runtime.agent_runtime import AgentRuntime
 from mindx.runtime.lazy_sandbox import LazySandbox
 from mindx.runtime.run_ids import new_id

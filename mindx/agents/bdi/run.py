@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from mindx.agents.bdi.mind import BDIMind
 from mindx.agents.bdi.result import BDIResult
@@ -18,7 +18,7 @@ from mindx.core.agent_result import AgentResult
 from mindx.core.agent_session import SessionEnvironment, SessionPolicy
 from mindx.core.checkpoint import RunOutcome, TaskState
 from mindx.core.message import ChatMessage
-from mindx.core.protocols import EventHandler, HumanApprovalHandler
+from mindx.core.protocols import Asker, EventHandler, HumanApprovalHandler
 from mindx.core.run_config import RunConfig
 from mindx.errors import InputError
 from mindx.policy.load import LoadedPolicy
@@ -32,7 +32,6 @@ from mindx.tools.executor import ToolExecutor
 if TYPE_CHECKING:
     from mindx.agents.bdi.agent import BDIAgent
 
-Asker = Callable[[str], Awaitable[Union[str, None]]]  # noqa: UP007 - evaluated on 3.10
 STEP_TIMEOUT_S, ACTION_TIMEOUT_S = 600.0, 660.0
 
 
