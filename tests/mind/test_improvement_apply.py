@@ -20,7 +20,7 @@ from mindx.agents.improvement import (
     rollback_improvement,
 )
 from mindx.agents.improvement.history import applied_self, roll_back_self
-from mindx.agents.improvement.models import SELF_FILE
+from mindx.agents.improvement.models import SELF, SELF_FILE
 from mindx.errors import InputError
 from mindx.providers.scripted import ScriptedProvider
 from mindx.workspace.store import ChangesFolder
@@ -29,6 +29,7 @@ from tests.mind.improvement_support import turns
 pytestmark = pytest.mark.usefixtures("base_image")
 RULES = Constitution.load()
 OLD, NEW = "value = 1\n", "value = 2\n"
+FILLED = "import os, sys; sys.exit(not os.path.getsize(sys.argv[1]))"  # a test that an empty file does not pass
 
 
 class Improved:
@@ -39,8 +40,9 @@ class Improved:
         self.target = self.project / target
         self.target.parent.mkdir(parents=True, exist_ok=True)
         self.target.write_text(OLD)
-        known: dict[str, Any] = {"interaction_id": "int_1", "workspace": self.project, "test_command": ("true",)}
-        self.request = ImprovementRequest(**{**known, "target_file": target, **more})
+        known: dict[str, Any] = {"interaction_id": "int_1", "workspace": self.project, "target_file": target}
+        known["test_command"] = ("python3", "-c", FILLED, SELF_FILE if target == SELF else target)
+        self.request = ImprovementRequest(**{**known, **more})
         agent = SelfImprovementAgent(ScriptedProvider(turns(NEW)), self.request, self.work / "int_1")
         self.result = asyncio.run(agent.improve())
         assert self.result.ok, self.result.message
@@ -134,7 +136,7 @@ def test_a_person_decides_about_a_roll_back(tmp_path: Path):
 
 def test_only_the_judged_bytes_of_the_target_are_written(tmp_path: Path):
     """Other files that the tests changed in the copy stay there; content that is not what passed is refused."""
-    made = Improved(tmp_path, test_command=("touch", "other.txt"))
+    made = Improved(tmp_path, test_command=("python3", "-c", f"open('other.txt', 'w'); {FILLED}", "sums.py"))
     changed = {change.path for change in ChangesFolder(made.work / "int_1" / "changes").read_changes()}
     assert changed == {"other.txt", "sums.py"}
     assert made.apply().paths == ("sums.py",)
@@ -161,11 +163,27 @@ def test_what_is_kept_must_be_what_passed_the_gates(tmp_path: Path):
     assert made.target.read_text() == OLD
 
 
+def test_an_answer_about_another_file_or_folder_is_refused(tmp_path: Path):
+    """What is applied lies in the folder that was copied in, and is the file that was asked about: nothing else."""
+    made = Improved(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sums.py").write_text(OLD)
+    asked = made.request
+    for change in ({"target_file": "setup.py"}, {"workspace": tmp_path / "other"}, {"workspace": None}):
+        made.request = asked.model_copy(update=change)
+        with pytest.raises(InputError) as caught:
+            made.apply(approved=True)
+        assert caught.value.code == "improvement_altered"
+    assert made.target.read_text() == OLD
+
+
 def test_a_new_file_comes_with_its_folders_and_goes_with_them(tmp_path: Path):
     """A target that is not there yet is added, and a roll-back removes what was made for it."""
     made = Improved(tmp_path)
     folder = made.project / "new" / "place"
-    request = made.request.model_copy(update={"interaction_id": "int_2", "target_file": "new/place/sums.py"})
+    path = "new/place/sums.py"
+    changes = {"interaction_id": "int_2", "target_file": path, "test_command": ("python3", "-c", FILLED, path)}
+    request = made.request.model_copy(update=changes)
     agent = SelfImprovementAgent(ScriptedProvider(turns(NEW)), request, made.work / "int_2")
     result = asyncio.run(agent.improve())
     known: dict[str, Any] = {"work_dir": made.work, "constitution": RULES}

@@ -52,6 +52,7 @@ _OTHER = (
         ("import unittest\ndef double(number):\n    raise unittest.SkipTest('not now')\n", "skipped"),
         (f"import os\nos.remove('test_sums.py')\n{GOOD}", "deleted another file"),
         (f"open('test_sums.py', 'w').close()\n{GOOD}", "modified another file"),
+        (f"import os\nos.chmod('sums.py', 0o755)\n{GOOD}", "made executable"),
         (f"open('expected.json', 'w').write('5')\n{GOOD}", "modified another file"),
         (
             f"import json, os\n{_RAN.replace('sys.stderr', 'None')}"

@@ -55,7 +55,7 @@ from mindx.providers.base import BaseProvider, ModelRequest
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
 from mindx.trace.recorder import Recorder
-from mindx.workspace.changes import Change
+from mindx.workspace.changes import Change, executable
 from mindx.workspace.diff import diffs
 from mindx.workspace.patch import patch
 from mindx.workspace.pull import collect
@@ -320,6 +320,8 @@ def _problem(change: Change | None, sha256: str) -> str:
         return change.blocked
     if change.sha256 != sha256:
         return "it was altered while the tests ran"
+    if executable(change.state) and not (change.before is not None and executable(change.before)):
+        return "it was made executable while the tests ran"
     return "" if change.stored else change.note or "its content was not copied out"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from mindx.agents.constitution import Act, Constitution, Layer
-from mindx.agents.improvement.models import ImprovementRequest, ImprovementResult
-from mindx.agents.improvement.place import CHANGES_FOLDER, folder_of, rule_target
+from mindx.agents.improvement.models import SELF, SELF_FILE, ImprovementRequest, ImprovementResult
+from mindx.agents.improvement.place import CHANGES_FOLDER, folder_of, project_folder, rule_target
 from mindx.core.output import plain_text
 from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id
@@ -65,12 +66,19 @@ def apply_improvement(
         raise InputError("improvement_none", f"there is nothing to apply: {result.message}")
     if request.tool_spec is not None:
         raise InputError("improvement_is_tool", "a new tool is registered (OfficialToolsRegistry), not applied")
+    if candidate.target_path != (SELF_FILE if request.target_file == SELF else request.target_file):
+        raise InputError("improvement_altered", f"{candidate.target_path!a} is not the file that was asked about")
     run = _kept(work_dir, request.interaction_id)
-    change = _judged(run, candidate.target_path, candidate.sha256)
+    change, folders = _judged(run, candidate.target_path, candidate.sha256)
     marks = marks_of([change]).get(change.path, ())
     baseline = run.read_baseline()
     if not baseline.folder:
         raise InputError("improvement_none", "the candidate was made in an empty workspace; there is no folder for it")
+    workspace = request.workspace or (project_folder() if request.target_file == SELF else None)
+    if workspace is None or os.path.realpath(workspace) != os.path.realpath(baseline.folder):
+        raise InputError(
+            "improvement_altered", f"what is kept was made from {baseline.folder!a}, not from its workspace"
+        )
     target = rule_target(Path(baseline.folder), change.path)
     ruling = constitution.check(layer, Act.APPLY_CODE, target, approved=approved)
     if ruling.needs_person or (not approved and (request.is_critical_target or result.needs_person or marks)):
@@ -80,8 +88,10 @@ def apply_improvement(
             status=ApplyStatus.NEEDS_APPROVAL, message=f"{plain_text(change.path)} waits for a person: {reason}"
         )
     constitution.require(layer, Act.APPLY_CODE, target, approved=approved)
-    changes = run.read_changes()
-    report = apply(changes, run, Path(baseline.folder), [change.path], expected=(baseline.device, baseline.inode))
+    # The very Change that was judged: the file that names it could be another by now.
+    report = apply(
+        [*folders, change], run, Path(baseline.folder), [change.path], expected=(baseline.device, baseline.inode)
+    )
     return _report(report, ApplyStatus.APPLIED, "applied; `rollback` takes it back")
 
 
@@ -112,12 +122,13 @@ def _kept(work_dir: Path, interaction_id: str) -> ChangesFolder:
     return ChangesFolder(path)
 
 
-def _judged(run: ChangesFolder, path: str, sha256: str) -> Change:
-    """Return the Change of the target, if it is what passed the gates. Raises InputError."""
-    change = next((item for item in run.read_changes() if item.path == path), None)
+def _judged(run: ChangesFolder, path: str, sha256: str) -> tuple[Change, list[Change]]:
+    """Return the Change of the target, if it is what passed the gates, and the folders. Raises InputError."""
+    changes = run.read_changes()
+    change = next((item for item in changes if item.path == path), None)
     if change is None or change.sha256 != sha256:
         raise InputError("improvement_altered", f"what is kept of {path!a} is not the candidate that passed the gates")
-    return change
+    return change, [item for item in changes if item.entry == "directory"]
 
 
 def _report(report: ApplyReport, status: ApplyStatus, message: str) -> ImprovementReport:
