@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel
+
 from mindx.agents.coordinator.interaction import Interaction, InteractionStatus, InteractionType
 from mindx.agents.mastermind import prompts
 from mindx.agents.mastermind.campaign import Development
@@ -58,6 +60,15 @@ class MetaAction(BaseTool):
         """Return the names of the result, so that a plan's references can be checked before it begins."""
         return frozenset({"status", *self.fields})
 
+    async def concluded(self, fact: str, system: str, form: type[BaseModel], told: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the model concludes from `told`, in this form; it becomes a fact of the campaign."""
+        desk = self.desk
+        question = prompts.data_text(directive=desk.campaign.directive, **told)
+        found = await desk.ask(system, question, prompts.reader(form), form.model_json_schema())
+        value = found.model_dump(mode="json")
+        desk.learn(fact, value)
+        return {"status": "SUCCESS", **value}
+
 
 class ObserveSystemState(MetaAction):
     """OBSERVE_SYSTEM_STATE: look at the system; no model is asked."""
@@ -83,17 +94,9 @@ class AssessToolSuite(MetaAction):
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         """Return the assessment."""
-        desk = self.desk
-        question = prompts.data_text(
-            directive=desk.campaign.directive,
-            system_state=desk.fact("system_state", ObserveSystemState.name),
-            hint_of_the_planner=hint(arguments.get("system_state")),
-        )
-        read = prompts.reader(prompts.Assessment)
-        found = await desk.ask(prompts.ASSESS, question, read, prompts.Assessment.model_json_schema())
-        value = found.model_dump(mode="json")
-        desk.learn("assessment", value)
-        return {"status": "SUCCESS", **value}
+        state = self.desk.fact("system_state", ObserveSystemState.name)
+        told = {"system_state": state, "hint_of_the_planner": hint(arguments.get("system_state"))}
+        return await self.concluded("assessment", prompts.ASSESS, prompts.Assessment, told)
 
 
 class ProposeToolStrategy(MetaAction):
@@ -106,17 +109,9 @@ class ProposeToolStrategy(MetaAction):
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         """Return the strategy."""
-        desk = self.desk
-        question = prompts.data_text(
-            directive=desk.campaign.directive,
-            assessment=desk.fact("assessment", AssessToolSuite.name),
-            hint_of_the_planner=hint(arguments.get("assessment")),
-        )
-        read = prompts.reader(prompts.Strategy)
-        found = await desk.ask(prompts.STRATEGY, question, read, prompts.Strategy.model_json_schema())
-        value = found.model_dump(mode="json")
-        desk.learn("strategy", value)
-        return {"status": "SUCCESS", **value}
+        assessment = self.desk.fact("assessment", AssessToolSuite.name)
+        told = {"assessment": assessment, "hint_of_the_planner": hint(arguments.get("assessment"))}
+        return await self.concluded("strategy", prompts.STRATEGY, prompts.Strategy, told)
 
 
 class ConceptualizeNewTool(MetaAction):
