@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Literal
 
 import click
+from typing_extensions import Self
 
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import colours, note
@@ -22,33 +23,22 @@ TAIL_BYTES = 4096  # of a program's output that its last line is looked for in
 SHOWN_AFTER_S = 1.0
 
 
-class StatusLine:
-    """Takes lines of progress; use it with `with`.
+class _LiveLine:
+    """A line that a thread draws anew every `tick_s`, as long as `text` gives one; for `with`."""
 
-    At a terminal the newest stands in one line on stderr, with the seconds since the beginning once there is one; it is
-    gone at the end. Elsewhere each is a line of its own, as a log wants it.
-    """
-
-    def __init__(self) -> None:
-        self._live = colours(sys.stderr)
-        self._began = time.monotonic()
-        self._text = ""
-        self._lock = threading.Lock()
+    def __init__(self, live: bool, tick_s: float) -> None:
+        self._live, self._tick_s = live, tick_s
+        self._lock = threading.Lock()  # around each change of what `text` gives
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __call__(self, text: str) -> None:
-        """Take one line; from any thread."""
-        if not self._live:
-            note(text)
-            return
-        with self._lock:
-            self._text = escape_line(text, ci=False)
-            self._draw()
+    def text(self) -> str:
+        """Return the line as it is now, "" for none."""
+        raise NotImplementedError
 
-    def __enter__(self) -> StatusLine:
+    def __enter__(self) -> Self:
         if self._live:
-            self._thread = threading.Thread(target=self._tick, name="mindx-status", daemon=True)
+            self._thread = threading.Thread(target=self._tick, name="mindx-line", daemon=True)
             self._thread.start()
         return self
 
@@ -61,18 +51,41 @@ class StatusLine:
             _draw("")
 
     def _tick(self) -> None:
-        while not self._ended.wait(TICK_S):
+        while not self._ended.wait(self._tick_s):
             with self._lock:
-                if self._text:
-                    self._draw()
+                if text := self.text():
+                    _draw(text)
 
-    def _draw(self) -> None:
+
+class StatusLine(_LiveLine):
+    """Takes lines of progress; use it with `with`.
+
+    At a terminal the newest stands in one line on stderr, with the seconds since the beginning once there is one; it is
+    gone at the end. Elsewhere each is a line of its own, as a log wants it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(colours(sys.stderr), TICK_S)
+        self._began = time.monotonic()
+        self._text = ""
+
+    def __call__(self, text: str) -> None:
+        """Take one line; from any thread."""
+        if not self._live:
+            note(text)
+            return
+        with self._lock:
+            self._text = escape_line(text, ci=False)
+            _draw(self.text())
+
+    def text(self) -> str:
+        """Return the newest line, with the seconds."""
         seconds = time.monotonic() - self._began
         since = f"{seconds:4.0f} s  " if seconds >= SHOWN_AFTER_S else ""
-        _draw(f"{since}{self._text}")
+        return self._text and f"{since}{self._text}"
 
 
-class StepLine:
+class StepLine(_LiveLine):
     """The step that runs, at a terminal: its label, its seconds, and the last line that its program has printed.
 
     A thread draws, so that a program which prints much costs nothing, and a terminal that stalls holds up nobody. Use
@@ -80,22 +93,19 @@ class StepLine:
     """
 
     def __init__(self) -> None:
-        self._live = colours(sys.stderr) and sys.stderr.isatty()
+        super().__init__(colours(sys.stderr) and sys.stderr.isatty(), STEP_TICK_S)
         self._label = ""
         self._began = 0.0
         self._tails: dict[str, bytes] = {}
         self._last: Literal["stdout", "stderr"] = "stdout"
         self._paused = False
-        self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
 
     def begin(self, label: str) -> None:
         """Show a step from now on; the label is harmless text."""
         if self._live:
             with self._lock:
                 self._label, self._began, self._tails = label, time.monotonic(), {}
-                self._show()
+                _draw(self.text())
 
     def hear(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
         """Take what the step's program prints; it is an OutputListener."""
@@ -123,31 +133,14 @@ class StepLine:
         finally:
             self._paused = False
 
-    def __enter__(self) -> StepLine:
-        if self._live:
-            self._thread = threading.Thread(target=self._tick, name="mindx-step", daemon=True)
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-        self.end()
-
-    def _tick(self) -> None:
-        while not self._ended.wait(STEP_TICK_S):
-            with self._lock:
-                if self._label and not self._paused:
-                    self._show()
-
-    def _show(self) -> None:
+    def text(self) -> str:
+        """Return the step's line, "" between steps and while a person is asked."""
+        if not self._label or self._paused:
+            return ""
         seconds = time.monotonic() - self._began
         since = f" {seconds:.0f} s" if seconds >= SHOWN_AFTER_S else ""
         last = last_line(self._tails.get(self._last, b""))
-        _draw(f"{self._label} ...{since}{f'  {last}' if last else ''}")
+        return f"{self._label} ...{since}{f'  {last}' if last else ''}"
 
 
 def last_line(data: bytes) -> str:

@@ -14,11 +14,11 @@ status_line.TICK_S = status_line.SHOWN_AFTER_S = 0.01
 with status_line.StatusLine() as tell:
     tell("one \\x1b[31mred")
     drawn = threading.Event()
-    draw = status_line.StatusLine._draw
-    def seen(self):
-        draw(self)
+    draw = status_line._draw
+    def seen(line):
+        draw(line)
         drawn.set()
-    status_line.StatusLine._draw = seen
+    status_line._draw = seen
     assert drawn.wait(20)
     tell("two")
 print("done")
