@@ -149,16 +149,17 @@ def _work(
 def _worked(work: AgentWork, goal: str, as_json: bool, agent: BDIAgent | None = None) -> int:
     """Let it work; tell how it ended and return the exit code."""
 
-    async def run() -> AgentResult:
+    async def run() -> tuple[AgentResult, dict[str, Any]]:
         async with work:
-            return await work.run(goal)
+            result = await work.run(goal)
+            # As long as the agent's file is open: how it ended is written there.
+            return result, {} if agent is None else result_lines(agent.take(result))
 
     try:
-        result = run_async(run)
+        result, told = run_async(run)
     except KeyboardInterrupt:
         tell_changes(work)
         return INTERRUPTED
-    told = {} if agent is None else result_lines(agent.take(result))
     if as_json:
         print_json(render_json({**_document(work, result), **told}))
     elif result.final_answer:

@@ -13,11 +13,11 @@ import click
 
 from mindx.agents.agent_work import AgentWork
 from mindx.agents.work_record import WorkRecord
-from mindx.cli.errors import INTERRUPTED
+from mindx.cli.errors import INTERRUPTED, tell
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.prose import styled
 from mindx.cli.render import change_lines
-from mindx.cli.verbosity import remark, verbose
+from mindx.cli.verbosity import quiet, remark, verbose
 from mindx.core.agent_error import AgentError, ErrorCode, ErrorPhase
 from mindx.core.agent_event import AgentEvent, AgentEventType
 from mindx.core.agent_result import AgentResult
@@ -162,7 +162,8 @@ class AgentPrinter:
         elif event.event_type is AgentEventType.OBSERVATION_CREATED:
             status = str(payload["status"])
             label = self._labels.pop(payload["action_id"], "")
-            remark(f"[{event.step}] {label}  {styled(status, _COLOURS.get(status, 'red'), sys.stderr)}")
+            if not quiet():  # not by `remark`, which would write the colour out
+                tell(f"[{event.step}] {label}  {styled(escape_line(status), _COLOURS.get(status, 'red'), sys.stderr)}")
             if payload["message"] and (status != "SUCCESS" or verbose()):
                 remark(f"    {escape_line(str(payload['message'])[: None if verbose() else 500])}")
 

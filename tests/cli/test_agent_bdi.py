@@ -86,6 +86,17 @@ def test_a_goal_that_failed_is_a_failed_run(mindx, script):
     assert [run["outcome"] for run in mindx("runs", "list", "--json").json["runs"]] == ["failed"]
 
 
+def test_without_an_engine_its_state_is_written_and_it_can_be_taken_up(mindx, script):
+    """A run that ended in an action is told to the agent while its file is still open."""
+    turns = script([coder("write", path="a.txt", content="a")], "Done.")
+    mindx.env["DOCKER_HOST"] = f"unix://{mindx.folder}/none.sock"
+    done = mindx("agent", "write", "--script", turns)
+    assert (done.code, "cannot reach the engine" in done.err) == (4, True)
+    assert "not written" not in done.err
+    again = mindx("agent", "--resume", "last", "--script", turns)
+    assert (again.code, "cannot reach the engine" in again.err) == (4, True)
+
+
 def test_a_damaged_store_is_one_message(mindx, script):
     folder = mindx.state / "mind"
     folder.mkdir(parents=True)

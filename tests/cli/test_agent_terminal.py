@@ -21,6 +21,7 @@ def write(mindx, *turns):
 @pytest.mark.timeout(110)
 def test_a_conversation_at_a_terminal(engine_mindx):
     (engine_mindx.folder / "asks.yaml").write_text(POLICY)
+    del engine_mindx.env["NO_COLOR"]
     turns = write(engine_mindx, ECHO, "I will not.", ECHO, "I did.", ASK, "Blue it is.", SLEEP, "Bye.")
     terminal = Terminal(engine_mindx, "chat", "--policy", "asks.yaml", "--script", turns)
     terminal.expect(b">")
@@ -34,7 +35,7 @@ def test_a_conversation_at_a_terminal(engine_mindx):
     terminal.type("do\r")
     terminal.expect(b"Do it?")
     terminal.type("y\r")
-    terminal.expect(b"SUCCESS")
+    terminal.expect(b"\x1b[32mSUCCESS")  # a colour that the terminal shows, and not its letters
     terminal.expect(b"I did.")
     terminal.expect(b">")
     terminal.type("paint\r")
