@@ -26,7 +26,7 @@ from mindx.agents.coordinator.config import CoordinatorConfig
 from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.coordinator.improving import Improve
 from mindx.agents.improvement.call import call_improvement
-from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
+from mindx.agents.improvement.paths import IMPROVEMENT_FOLDER
 from mindx.agents.live_tools import LiveTools
 from mindx.agents.mastermind.campaign import CampaignBudget, StrategicCampaign
 from mindx.agents.mastermind.campaign_store import CampaignStore

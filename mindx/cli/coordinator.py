@@ -14,7 +14,7 @@ import click
 
 from mindx.agents.beliefs.system import BELIEFS_FILE, BeliefSystem
 from mindx.agents.constitution import Constitution
-from mindx.agents.coordinator.agent_book import AgentBook
+from mindx.agents.coordinator.agent_registry import AgentRegistry
 from mindx.agents.coordinator.backlog import Backlog
 from mindx.agents.coordinator.backlog_item import OPEN, BacklogItem, BacklogStatus, WaitsFor
 from mindx.agents.coordinator.config import CoordinatorConfig
@@ -26,7 +26,7 @@ from mindx.agents.coordinator.interaction_store import InteractionStore
 from mindx.agents.coordinator.performance import PerformanceMonitor
 from mindx.agents.coordinator.resources import NAMESPACE
 from mindx.agents.improvement.call import call_improvement
-from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
+from mindx.agents.improvement.paths import IMPROVEMENT_FOLDER
 from mindx.cli.agent_parts import at_terminal
 from mindx.cli.coordinator_show import (
     InteractionDocument,
@@ -223,7 +223,7 @@ class _Parts:
         self.database = database
         self.interactions = InteractionStore(database)
         self.backlog = Backlog(database, now)
-        self.agents = AgentBook(database)
+        self.agents = AgentRegistry(database)
         self.consent = Consent(self.backlog, self.interactions, Constitution.of(mind_dir()), now)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from mindx.agents.improvement import ImplementationStatus, ImprovementRequest, ImprovementResult, SelfImprovementAgent
 from mindx.agents.improvement.models import SELF_FILE
-from mindx.agents.improvement.place import project_folder, rule_target
+from mindx.agents.improvement.paths import project_folder, rule_target
 from mindx.agents.improvement.self_test import check
 from mindx.providers.scripted import ScriptedProvider
 from mindx.trace.read import read

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from mindx.agents.bdi.criteria import CriterionLike
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
-from mindx.agents.coordinator.agent_book import AgentBook, AgentRecord
+from mindx.agents.coordinator.agent_registry import AgentRecord, AgentRegistry
 from mindx.agents.coordinator.analysis import SystemAnalysis, put_on_backlog, suggest
 from mindx.agents.coordinator.backlog import Backlog
 from mindx.agents.coordinator.backlog_item import OPEN
@@ -41,7 +41,7 @@ from mindx.agents.coordinator.performance import PerformanceMonitor
 from mindx.agents.coordinator.resources import Measure, ResourceMonitor
 from mindx.agents.coordinator.verification import TaskVerification, TaskVerifier
 from mindx.agents.coordinator.worker import BacklogWorker
-from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
+from mindx.agents.improvement.paths import IMPROVEMENT_FOLDER
 from mindx.errors import InputError, MindxError
 from mindx.policy.load import LoadedPolicy
 from mindx.providers.base import BaseProvider
@@ -134,7 +134,7 @@ class CoordinatorAgent:
         self.database = CoordinatorDatabase(self.state_dir)
         self._held.callback(self.database.close)
         self.interactions = InteractionStore(self.database)
-        self.agents = AgentBook(self.database)
+        self.agents = AgentRegistry(self.database)
         self.backlog = Backlog(self.database, self.time, self._new_id, self.config.max_backlog)
         self.performance = PerformanceMonitor(self.database, self.config.prices, self._now)
         self.consent = Consent(self.backlog, self.interactions, self.constitution, self.time)
@@ -147,7 +147,7 @@ class CoordinatorAgent:
         return datetime.fromtimestamp(self._now(), timezone.utc)
 
     def register_agent(self, agent_id: str, agent_type: str, **known: Any) -> AgentRecord:
-        """Write an agent down and return its record; see `AgentBook.register` for what may be `known`."""
+        """Write an agent down and return its record; see `AgentRegistry.register` for what may be `known`."""
         return self.agents.register(agent_id, agent_type, self.time(), **known)
 
     def subscribe(self, topic: str, listener: Listener) -> Callable[[], None]:

@@ -20,7 +20,7 @@ from mindx.agents.coordinator.improvement_order import order_of
 from mindx.agents.coordinator.interaction import Interaction
 from mindx.agents.improvement.apply import ApplyStatus, ImprovementReport, apply_improvement, rollback_improvement
 from mindx.agents.improvement.models import SELF, SELF_FILE, CycleResult, ImprovementRequest, ImprovementResult
-from mindx.agents.improvement.place import rule_target
+from mindx.agents.improvement.paths import rule_target
 from mindx.core.quote import quoted
 from mindx.errors import InputError, MindxError
 

@@ -31,7 +31,7 @@ from mindx.agents.improvement.models import (
     ImprovementResult,
     ImprovementStatus,
 )
-from mindx.agents.improvement.place import TRACE_FILE, clear, project_folder, rule_target
+from mindx.agents.improvement.paths import TRACE_FILE, clear, project_folder, rule_target
 from mindx.agents.improvement.prompts import (
     ANALYSE,
     CODE_TEMPERATURE,

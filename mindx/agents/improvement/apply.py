@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.agents.improvement.models import SELF, SELF_FILE, ImprovementRequest, ImprovementResult
-from mindx.agents.improvement.place import CHANGES_FOLDER, folder_of, project_folder, rule_target
+from mindx.agents.improvement.paths import CHANGES_FOLDER, folder_of, project_folder, rule_target
 from mindx.core.output import plain_text
 from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mindx.agents.improvement.models import ImplementationStatus, ImprovementRequest, ImprovementResult
-from mindx.agents.improvement.place import (
+from mindx.agents.improvement.paths import (
     CONTEXT_FILE,
     LOCK_FILE,
     LOG_FILE,

@@ -25,7 +25,7 @@ from mindx.agents.improvement.models import (
     ImprovementResult,
     ImprovementStatus,
 )
-from mindx.agents.improvement.place import IMPROVEMENT_FOLDER
+from mindx.agents.improvement.paths import IMPROVEMENT_FOLDER
 from mindx.core.folders import mind_dir
 from mindx.core.strict_json import read_json
 from mindx.core.validation import faults

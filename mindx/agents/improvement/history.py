@@ -16,7 +16,7 @@ from mindx.agents.improvement.models import (
     ImprovementStatus,
     OperationType,
 )
-from mindx.agents.improvement.place import CHANGES_FOLDER, RESULT_FILE
+from mindx.agents.improvement.paths import CHANGES_FOLDER, RESULT_FILE
 from mindx.runtime.tasks.atomic import read_file
 from mindx.workspace.apply import JOURNAL_FOLDER
 from mindx.workspace.journal import journals, read_journal

@@ -44,7 +44,7 @@ class AgentRecord(BaseModel):
     registered_at: datetime
 
 
-class AgentBook:
+class AgentRegistry:
     """The table of agents, and the objects behind those that live in this process."""
 
     def __init__(self, database: CoordinatorDatabase) -> None:
