@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -12,6 +13,8 @@ from mindx.errors import InputError, ProviderError
 from mindx.providers.base import BaseProvider, ModelRequest
 from mindx.providers.failures import provider_error
 from mindx.providers.router import ProviderRouter
+
+_LOG = logging.getLogger("model")
 
 T = TypeVar("T")
 ATTEMPTS = 3
@@ -54,6 +57,7 @@ async def ask_json(
             return read(json_of(response.text))
         except InputError as error:
             problem = error.message[:MAX_PROBLEM]
+            _LOG.warning("An answer of the model cannot be used: %s", problem)
         told = f"This answer cannot be used: {problem}. Answer with the corrected JSON alone."
         messages[2:] = [ChatMessage.assistant(response.text[:MAX_ANSWER]), ChatMessage.user(told)]
     raise provider_error("provider_malformed_answer", f"no usable answer in {attempts} attempts: {problem}")

@@ -40,7 +40,7 @@ uses it once. Exit codes: 0 complete; 1 something is missing; 2 bad input; 3 sto
 broken; 5 a budget was reached; 6 the model failed; 130 interrupted.
 """
 SHOWN = 60  # characters of a directive in the list
-SOURCES = ("mastermind", "bdi_agent", "official_tools")
+SOURCES = ("mastermind", "bdi_agent", "model", "official_tools")
 _OUTCOMES = {
     CampaignStatus.COMPLETED: Outcome.COMPLETED,
     CampaignStatus.PARTIAL: Outcome.PARTIAL,

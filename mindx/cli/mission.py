@@ -44,7 +44,7 @@ What is dangerous is asked about at a terminal and refused elsewhere.
 Exit codes: 0 every phase achieved; 1 failed; 2 bad input; 3 forbidden; 4 sandbox broken; 5 a limit was reached;
 6 the model failed; 130 interrupted.
 """
-SOURCES = ("agint", "bdi_agent", "tool.SimpleCoder")
+SOURCES = ("agint", "bdi_agent", "model", "tool.SimpleCoder")
 _OUTCOMES = {
     AGIntStatus.COMPLETED: Outcome.COMPLETED,
     AGIntStatus.PARTIAL: Outcome.PARTIAL,

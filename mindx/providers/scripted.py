@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from mindx.core.message import ToolCall
-from mindx.core.quote import quoted
-from mindx.errors import ProviderError
+from mindx.errors import InputError, ProviderError
 from mindx.providers.arguments import read_call
 from mindx.providers.base import (
     FINISH_STOP,
@@ -27,6 +26,7 @@ from mindx.providers.base import (
 from mindx.providers.failures import FAILURES, provider_error
 
 MAX_SCRIPT_BYTES = 16 * 1024 * 1024
+_LINES = 'a text in quotes, {"json": VALUE}, or an object with text, calls, chunks, usage or error (docs/providers.md)'
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class ScriptedProvider(BaseProvider):
     def from_file(cls, path: str | os.PathLike[str], **settings: Any) -> ScriptedProvider:
         """Return a provider for a JSON Lines file of turns.
 
-        A line is a text, or an object with `text`, `calls` ([{"name", "arguments"}]), `chunks`, `usage` or `error` (a
-        code of ProviderError). Raises ProviderError (script_invalid).
+        A line is a text, `{"json": VALUE}` for a text that is that value, or an object with `text`, `calls` ([{"name",
+        "arguments"}]), `chunks`, `usage` or `error` (a code of ProviderError). Raises InputError (script_invalid).
         """
         return cls(read_script(path), **settings)
 
@@ -162,15 +162,15 @@ def _as_turn(turn: Turn) -> ScriptedTurn:
 
 
 def read_script(path: str | os.PathLike[str]) -> list[ScriptedTurn]:
-    """Return the turns of a JSON Lines file; empty lines do not count. Raises ProviderError (script_invalid)."""
+    """Return the turns of a JSON Lines file; empty lines do not count. Raises InputError (script_invalid)."""
     file = Path(path)
     try:
         with file.open("rb") as stream:
             data = stream.read(MAX_SCRIPT_BYTES + 1)
     except OSError as error:
-        raise provider_error("script_invalid", f"{quoted(str(file))}: {error.strerror}") from error
+        raise _unusable(f"the script {file} cannot be read: {error.strerror}; name a file of turns") from error
     if len(data) > MAX_SCRIPT_BYTES:
-        raise provider_error("script_invalid", f"{quoted(str(file))} has more than {MAX_SCRIPT_BYTES:,} bytes")
+        raise _unusable(f"the script {file} has more than {MAX_SCRIPT_BYTES:,} bytes")
     turns: list[ScriptedTurn] = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
@@ -178,14 +178,22 @@ def read_script(path: str | os.PathLike[str]) -> list[ScriptedTurn]:
         try:
             turns.append(_read_turn(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            where = f"{quoted(str(file))}, line {number}"
-            raise provider_error("script_invalid", f"{where}: {type(error).__name__}: {quoted(str(error))}") from error
+            fault = f"no JSON ({error.msg})" if isinstance(error, json.JSONDecodeError) else f"no turn ({error})"
+            raise _unusable(f"{file}, line {number} is {fault}; a line is {_LINES}") from error
     return turns
+
+
+def _unusable(message: str) -> InputError:
+    return InputError("script_invalid", message)
 
 
 def _read_turn(value: Any) -> ScriptedTurn:
     if isinstance(value, str):
         return ScriptedTurn(value)
+    if not isinstance(value, dict):
+        raise TypeError(f"it is {type(value).__name__}")
+    if set(value) == {"json"}:
+        return ScriptedTurn(json.dumps(value["json"]))
     unknown = set(value) - {"text", "calls", "chunks", "usage", "error"}
     if unknown:
         raise ValueError(f"unknown key {min(unknown)}")

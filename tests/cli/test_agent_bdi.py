@@ -97,6 +97,22 @@ def test_without_an_engine_its_state_is_written_and_it_can_be_taken_up(mindx, sc
     assert (again.code, "cannot reach the engine" in again.err) == (4, True)
 
 
+def test_a_script_that_cannot_be_read_is_bad_input(mindx):
+    """What a line may be is said, since a plan as an object of its own is the first thing that people write."""
+    (mindx.folder / "turns.jsonl").write_text('{"plan": []}\n')
+    done = mindx("agent", "x", "--script", "turns.jsonl")
+    assert (done.code, done.out) == (2, "")
+    assert 'turns.jsonl, line 1 is no turn (unknown key plan); a line is a text in quotes, {"json": ' in done.err
+    assert mindx("mission", "x", "--script", "none.jsonl").code == 2
+
+
+def test_a_mission_says_why_its_phases_are_not_taken(mindx, script):
+    done = mindx("mission", "x", "--script", script('{"phases": [{"name": "one", "taks": "t"}]}'))
+    assert done.code == 6
+    assert "model - WARNING - An answer of the model cannot be used: " in done.err
+    assert "taks" in done.err
+
+
 def test_a_damaged_store_is_one_message(mindx, script):
     folder = mindx.state / "mind"
     folder.mkdir(parents=True)

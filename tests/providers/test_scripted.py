@@ -6,7 +6,7 @@ import json
 import pytest
 
 from mindx.core.message import ChatMessage, ToolCall
-from mindx.errors import ProviderError
+from mindx.errors import InputError, ProviderError
 from mindx.providers.base import ModelRequest
 from mindx.providers.failures import provider_error
 from mindx.providers.scripted import ScriptedProvider, ScriptedTurn
@@ -126,6 +126,7 @@ def test_a_script_comes_from_a_file(tmp_path):
         "{",
         "3",
         "[]",
+        '{"json": 1, "text": "x"}',
         '{"txt": "x"}',
         '{"error": "no_such"}',
         '{"calls": [{}]}',
@@ -137,13 +138,22 @@ def test_a_script_comes_from_a_file(tmp_path):
 def test_a_bad_script_names_its_line(tmp_path, line):
     file = tmp_path / "turns.jsonl"
     file.write_bytes(b'"ok"\n' + line.encode("utf-8", "surrogateescape") + b"\n")
-    with pytest.raises(ProviderError) as caught:
+    with pytest.raises(InputError) as caught:
         ScriptedProvider.from_file(file)
     assert caught.value.code == "script_invalid"
-    assert "line 2" in caught.value.message
+    assert "line 2 is no " in caught.value.message
+    assert "docs/providers.md" in caught.value.message
 
 
 def test_a_script_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(ProviderError) as caught:
+    with pytest.raises(InputError) as caught:
         ScriptedProvider.from_file(tmp_path / "none.jsonl")
     assert caught.value.code == "script_invalid"
+
+
+def test_a_plan_need_not_be_written_as_a_text(tmp_path):
+    """What a mind asks its model for is JSON; `json` spares the script's writer the quotes within quotes."""
+    file = tmp_path / "turns.jsonl"
+    file.write_text('{"json": {"plan": [{"type": "NO_OP"}]}}\n')
+    provider = ScriptedProvider.from_file(file)
+    assert answers(provider, 1)[0].text == '{"plan": [{"type": "NO_OP"}]}'
