@@ -13,7 +13,7 @@ from mindx.cli.changes_review import Review, at_terminal, show_patch
 from mindx.cli.changes_show import change_document, print_patch, print_stat
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import note, print_json, styled
-from mindx.cli.store import run_store
+from mindx.cli.store import complete_runs, run_store
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import plain_text
 from mindx.errors import InputError
@@ -37,7 +37,7 @@ def command() -> None:
 @command.command(
     name="show", epilog="\b\nExamples:\n  mindx changes show last\n  mindx changes show last --html r.html"
 )
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("paths", nargs=-1)
 @click.option("--stat", "form", flag_value="stat", default=True, help="One line for each change (the default).")
 @click.option("--patch", "form", flag_value="patch", help="Unified diffs; controls are written out as \\xNN.")
@@ -68,7 +68,7 @@ def show(run: str, paths: tuple[str, ...], form: str, page: Path | None) -> None
     epilog="\b\nExamples:\n  mindx changes apply last\n  mindx changes apply last src/ -p\n"
     "  mindx changes apply last Makefile --accept Makefile\n  mindx changes apply last --to ../clone --merge",
 )
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("paths", nargs=-1)
 @click.option("-p", "--interactive", is_flag=True, help="Ask about each change and each hunk, as `git add -p`.")
 @click.option("--to", "to", type=click.Path(path_type=Path), help="Write to this folder, not the one copied in.")
@@ -126,7 +126,7 @@ def apply_changes(
 
 
 @command.command(name="undo", epilog="\b\nExample:\n  mindx changes undo last")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def undo_changes(run: str, as_json: bool) -> int:
     """Take back the last apply of RUN; again for the one before. A file that you changed since is a conflict."""

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mindx.cli.escape import escape_line
-from mindx.cli.options import autonomous_option, json_option, policy_option, read_plan
+from mindx.cli.options import autonomous_option, complete_file, json_option, policy_option, read_plan
 from mindx.cli.prose import print_json, styled
 from mindx.cli.render import action_label, fault_lines
 from mindx.core.document import SCHEMA_VERSION, render_json
@@ -29,7 +29,7 @@ _COLOURS = {"ok": "green", "asks": "cyan", "invalid": "red", "denied": "yellow"}
 @click.command(
     name="check", epilog="\b\nExamples:\n  mindx check plan.json\n  mindx check plan.json --policy read-only --json"
 )
-@click.argument("plan", metavar="PLAN|-")
+@click.argument("plan", metavar="PLAN|-", shell_complete=complete_file)
 @policy_option
 @click.option(
     "--workspace",

@@ -7,17 +7,41 @@ import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from mindx.errors import InputError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 F = TypeVar("F", bound=Callable[..., Any])
 MAX_PLAN_BYTES = 32 * 1024 * 1024
 
+
+def complete_file(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete the name of a file."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_policy(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the presets that begin so; where none does, the shell completes the name of a file."""
+    from click.shell_completion import CompletionItem
+
+    from mindx.policy.load import PRESETS
+
+    presets = [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)]
+    return presets or complete_file(ctx, parameter, incomplete)
+
+
 policy_option = click.option(
-    "--policy", metavar="P", help="A preset (default, read-only, python-dev, ci-eval) or the path of a policy file."
+    "--policy",
+    metavar="P",
+    shell_complete=complete_policy,
+    help="A preset (default, read-only, python-dev, ci-eval) or the path of a policy file.",
 )
 workspace_option = click.option(
     "--workspace",

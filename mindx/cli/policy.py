@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mindx.cli.escape import escape, escape_line
-from mindx.cli.options import autonomous_option, json_option, policy_option
+from mindx.cli.options import autonomous_option, complete_policy, json_option, policy_option
 from mindx.cli.policy_runs import replay_runs, suggest_rules
 from mindx.cli.prose import print_json, styled
 from mindx.core.command import Exec
@@ -78,7 +78,7 @@ def show_policy(policy: str | None, workspace: Path | None, origin: bool, as_jso
 @command.command(
     name="check", epilog="\b\nExamples:\n  mindx policy check my-policy.yaml\n  mindx policy check default"
 )
-@click.argument("file", metavar="FILE|PRESET")
+@click.argument("file", metavar="FILE|PRESET", shell_complete=complete_policy)
 @click.option("--strict", is_flag=True, help="Exit 1 if there is a warning.")
 @json_option
 def check_policy(file: str, strict: bool, as_json: bool) -> int:
@@ -149,7 +149,7 @@ def explain_command(
 
 
 @command.command(name="test", epilog="\b\nExample:\n  mindx policy test my-policy.yaml")
-@click.argument("file", metavar="FILE|PRESET")
+@click.argument("file", metavar="FILE|PRESET", shell_complete=complete_policy)
 @json_option
 def test_policy(file: str, as_json: bool) -> int:
     """Run the examples (match, not_match) of FILE against the whole policy, not only their own rule.

@@ -11,7 +11,7 @@ import click
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.options import autonomous_option, json_option, policy_option
 from mindx.cli.prose import note, print_json
-from mindx.cli.store import run_store
+from mindx.cli.store import complete_runs, run_store
 from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.plan import parse_plan
 from mindx.core.verdict import Verdict
@@ -45,7 +45,7 @@ UNKNOWN = "unknown"
 )
 @policy_option
 @json_option
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
 def suggest_rules(policy: str | None, as_json: bool, runs: tuple[str, ...]) -> None:
     """Print the smallest rules that would have allowed what RUNs did or tried, each with its evidence.
 
@@ -79,7 +79,7 @@ def suggest_rules(policy: str | None, as_json: bool, runs: tuple[str, ...]) -> N
 @click.option("--policy", metavar="NEW", required=True, help="The policy to try: a preset or a file.")
 @autonomous_option
 @json_option
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
 def replay_runs(policy: str, autonomous: bool, as_json: bool, runs: tuple[str, ...]) -> int:
     """Print which actions of past RUNs would have another verdict under the policy NEW.
 

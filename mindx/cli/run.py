@@ -12,6 +12,7 @@ from mindx.cli.interrupt import run_async
 from mindx.cli.options import (
     approve_option,
     autonomous_option,
+    complete_file,
     image_option,
     json_option,
     policy_option,
@@ -46,7 +47,7 @@ Files that run on your machine later (hooks, CI and task files ...) are never ta
 
 
 @click.command(name="run", epilog=EPILOG)
-@click.argument("plan", metavar="PLAN|-", required=False)
+@click.argument("plan", metavar="PLAN|-", required=False, shell_complete=complete_file)
 @policy_option
 @workspace_option
 @autonomous_option

@@ -18,7 +18,7 @@ import click
 from mindx.cli.escape import escape_line, in_ci
 from mindx.cli.options import json_option
 from mindx.cli.prose import note, print_json
-from mindx.cli.store import run_store
+from mindx.cli.store import complete_runs, run_store
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import OutputEncoding, decode_output
 from mindx.errors import InputError, StateError
@@ -35,7 +35,7 @@ _PERIODS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
     name="output",
     epilog="\b\nExamples:\n  mindx runs output last 3\n  mindx runs output last 3 --grep error --tail 20",
 )
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("step", type=click.IntRange(1))
 @click.option("--stderr", "stream", flag_value="stderr", help="Only standard error.")
 @click.option("--stdout", "stream", flag_value="stdout", help="Only standard output.")

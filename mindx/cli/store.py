@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
+import click
+
 from mindx.core.folders import state_dir
 from mindx.trace.run_folder import RunStore
+
+MAX_COMPLETED = 50
 
 
 def run_store() -> RunStore:
     """Return the user's run folders."""
     return RunStore(state_dir() / "runs")
+
+
+def complete_runs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return what a shell may complete a run's name to: `last`, and the newest ids that begin so."""
+    names = (folder.run_id for folder in run_store().runs())
+    last = ["last"] if "last".startswith(incomplete) else []
+    return last + list(islice((name for name in names if name.startswith(incomplete)), MAX_COMPLETED))

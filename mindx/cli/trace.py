@@ -12,7 +12,7 @@ import click
 from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.prose import note, print_json
-from mindx.cli.store import run_store
+from mindx.cli.store import complete_runs, run_store
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 from mindx.trace.event import Event
@@ -27,7 +27,7 @@ def command() -> None:
 
 
 @command.command(name="show", epilog="\b\nExample:\n  mindx trace show last")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def show(run: str, as_json: bool) -> None:
     """Print the events of a run. RUN is an id, the start of one, or `last`."""
@@ -43,7 +43,7 @@ def show(run: str, as_json: bool) -> None:
 
 
 @command.command(name="verify", epilog="\b\nExample:\n  mindx trace verify last")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def verify_run(run: str, as_json: bool) -> int:
     """Check that the record of a run is unchanged; exit 1 if it is not. RUN is an id, the start of one, or `last`."""
@@ -64,7 +64,7 @@ def verify_run(run: str, as_json: bool) -> int:
 
 
 @command.command(name="replay", epilog="\b\nExamples:\n  mindx trace replay last\n  mindx trace replay last --speed 2")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option(
     "--speed",
     type=click.FloatRange(min=0),

@@ -13,7 +13,7 @@ import click
 from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.prose import styled
-from mindx.cli.store import run_store
+from mindx.cli.store import complete_runs, run_store
 from mindx.trace.follow import follow
 from mindx.trace.run_folder import RunFolder
 
@@ -32,7 +32,7 @@ MARK_CHARS = 6
 
 
 @click.command(name="watch", epilog=EPILOG)
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete_runs)
 def command(run: str | None) -> int:
     """Follow RUN while it goes on, or all runs that do, one line for each event."""
     store = run_store()

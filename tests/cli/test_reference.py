@@ -23,6 +23,10 @@ def test_the_reference_is_what_the_commands_say():
         ("mindx runs s", "2", {"show"}),
         ("mindx completion ", "2", {"bash", "zsh", "fish"}),
         ("mindx run --keep", "2", {"--keep-going"}),
+        ("mindx run pl", "2", {"pl"}),  # the shell completes the name of a file
+        ("mindx exec --policy re", "3", {"read-only"}),
+        ("mindx exec --policy ./m", "3", {"./m"}),
+        ("mindx changes show la", "3", {"last"}),
     ],
 )
 def test_words_are_completed(mindx, words, current, expected):
