@@ -169,7 +169,7 @@ def test_an_answer_about_another_file_or_folder_is_refused(tmp_path: Path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "sums.py").write_text(OLD)
     asked = made.request
-    for change in ({"target_file": "setup.py"}, {"workspace": tmp_path / "other"}, {"workspace": None}):
+    for change in ({"target_file": "setup.py"}, {"workspace": tmp_path / "other"}):
         made.request = asked.model_copy(update=change)
         with pytest.raises(InputError) as caught:
             made.apply(approved=True)

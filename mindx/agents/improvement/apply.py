@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.agents.improvement.models import SELF, SELF_FILE, ImprovementRequest, ImprovementResult
-from mindx.agents.improvement.paths import CHANGES_FOLDER, folder_of, project_folder, rule_target
+from mindx.agents.improvement.paths import CHANGES_FOLDER, folder_of, rule_target
 from mindx.core.output import plain_text
 from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id
@@ -74,8 +74,8 @@ def apply_improvement(
     baseline = run.read_baseline()
     if not baseline.folder:
         raise InputError("improvement_none", "the candidate was made in an empty workspace; there is no folder for it")
-    workspace = request.workspace or (project_folder() if request.target_file == SELF else None)
-    if workspace is None or os.path.realpath(workspace) != os.path.realpath(baseline.folder):
+    workspace = request.workspace  # None: the answer was finished before, and a person applies it from elsewhere
+    if workspace is not None and os.path.realpath(workspace) != os.path.realpath(baseline.folder):
         raise InputError(
             "improvement_altered", f"what is kept was made from {baseline.folder!a}, not from its workspace"
         )
