@@ -10,13 +10,12 @@ from pydantic import ValidationError
 
 from mindx.agents.coordinator.config import CoordinatorConfig
 from mindx.agents.coordinator.interaction import Interaction
-from mindx.agents.improvement.models import SELF, ImprovementRequest
+from mindx.agents.improvement.models import SELF, TOOL_FILE, ImprovementRequest
 from mindx.core.quote import quoted
 from mindx.core.validation import faults
 from mindx.errors import InputError
 from mindx.tools.container_entry import ToolSpec
 
-TOOL_FILE = "tool.py"
 # What a requester may say. Folders, files of the host, programs and policies are the coordinator's own to choose.
 _KNOWN = frozenset(
     {

@@ -16,13 +16,14 @@ from typing import Any
 from mindx.agents.answer import ask_json
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.agents.improvement.control import tests_problem, write
-from mindx.agents.improvement.evaluation import TOOL_FILE, evaluate
+from mindx.agents.improvement.evaluation import evaluate
 from mindx.agents.improvement.models import (
     MAX_CODE_CHARS,
     MAX_DIFF_CHARS,
     MAX_NOTES_CHARS,
     SELF,
     SELF_FILE,
+    TOOL_FILE,
     CycleResult,
     Evaluation,
     ImplementationStatus,

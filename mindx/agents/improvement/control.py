@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mindx.agents.improvement.evaluation import TOOL_TEST_FILE, passes_tests
-from mindx.agents.improvement.models import ImprovementRequest
+from mindx.agents.improvement.evaluation import passes_tests
+from mindx.agents.improvement.models import TOOL_TEST_FILE, ImprovementRequest
 from mindx.runtime.session import Session
 
 MAX_TOLD = 3

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mindx.agents.improvement.models import SELF, Evaluation, ImprovementRequest
+from mindx.agents.improvement.models import SELF, TOOL_TEST_FILE, Evaluation, ImprovementRequest
 from mindx.core.output import plain_text
 from mindx.core.receipt import ExecResult, ExitCause
 from mindx.core.strict_json import read_json
@@ -19,7 +19,6 @@ from mindx.tools.base import ToolError
 from mindx.tools.container_entry import ToolSpec
 from mindx.tools.container_tool import CapabilityCall
 
-TOOL_FILE, TOOL_TEST_FILE = "tool.py", "test_tool.py"
 SYNTAX_TIMEOUT_S = CALL_TIMEOUT_S = 30.0
 _MAX_TOLD = 3000  # characters of a program's output in the notes
 _UNITTEST = ("python3", "-I", "-B", "-c", Path(__file__).with_name("unittest_program.py").read_text("utf-8"))
@@ -99,7 +98,7 @@ async def passes_tests(session: Session, request: ImprovementRequest) -> Gate:
 def _report(ran: ExecResult, key: str) -> dict[str, Any] | None:
     """Return what the program says of the tests, None for what is no whole report of this run."""
     found = read_json(ran.stdout)
-    if not found.complete or found.faults or found.duplicates or not isinstance(found.value, dict):
+    if found.problem or not isinstance(found.value, dict):
         return None
     report = found.value.get("report")
     if found.value.get("key") != key or found.value.get("exit_code") != 0 or not isinstance(report, dict):

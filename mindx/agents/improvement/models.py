@@ -15,6 +15,7 @@ from mindx.tools.container_entry import ToolSpec
 AGENT_ID = "self_improvement_agent"
 SELF = "self"
 SELF_FILE = "mindx/agents/improvement/agent.py"  # what `self` names, below the project that mindx itself is
+TOOL_FILE, TOOL_TEST_FILE = "tool.py", "test_tool.py"  # of a new tool
 MAX_CONTEXT_CHARS = 200_000
 MAX_CODE_CHARS = 256 * 1024
 MAX_DIFF_CHARS = 1024 * 1024  # more than two files of MAX_CODE_CHARS need
