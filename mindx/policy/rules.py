@@ -66,5 +66,6 @@ def no_rule(argv: Argv, risk: Risk, rules: RuleSet) -> str:
         first = limited[0]
         return f"{first.name} allows {program} for {first.rule.ceiling.word} arguments only; these are {risk.word}"
     if program in _INSTALLERS:
-        return f"{program} is not allowed: installing packages comes with a later version; use what is in the image"
+        how = "add packages of the distribution to the image (docs/images.md)"
+        return f"{program} is not allowed: there is no network inside; {how}"
     return f"no rule allows {program}; if the plan may run it, add this to the policy's commands: - allow: {program}"

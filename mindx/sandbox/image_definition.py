@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -61,8 +62,10 @@ def read_definition(name: str) -> tuple[ImageDefinition, str]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        known = ", ".join(definition_names()) or "none"
-        raise ImageError("image_unknown", f"there is no image {name!r}; known: {known}.") from error
+        names = definition_names()
+        near = get_close_matches(name, names, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names) or 'none'}."
+        raise ImageError("image_unknown", f"there is no image {name!r}; {hint}") from error
     return parse_definition(content, path), hashlib.sha256(content).hexdigest()
 
 

@@ -185,7 +185,7 @@ def _run(command: Sequence[str], folder: Path, progress: Callable[[str], None]) 
         if process.stdout is not None:
             process.stdout.close()
     if status != 0:
-        raise _failure(list(said))
+        raise failure_of(list(said))
 
 
 def _read_lines(process: subprocess.Popen[bytes], folder: Path) -> Iterator[str]:
@@ -229,7 +229,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _failure(said: Sequence[str]) -> ImageError:
+def failure_of(said: Sequence[str]) -> ImageError:
+    """Return what to tell of a build whose last lines were these."""
     text = "\n".join(said)
     details = {"output": list(said)}
     if "No space left on device" in text or "not enough free space" in text.lower():
@@ -241,6 +242,17 @@ def _failure(said: Sequence[str]) -> ImageError:
             details=details,
         )
     faults = [line for line in said if line.startswith(("E:", "Err:", "W: Failed", "error:"))] or list(said)
+    unknown = re.findall(
+        r"(?m)^E: (?:Unable to locate package (\S+)|Package '(\S+)' has no installation candidate)", text
+    )
+    if unknown:
+        names = ", ".join(dict.fromkeys(one or other for one, other in unknown))
+        return ImageError(
+            "image_package_unknown",
+            f"cannot build the image: the distribution has no package {names}. Find the right name with "
+            "`apt-cache search WORD`, and correct it in the image's `packages`.",
+            details=details,
+        )
     # apt's last words are mostly a consequence; the first fault is the cause.
     cause = faults[0] if faults else "it said nothing"
     return ImageError(

@@ -30,10 +30,10 @@ def test_without_a_rule_the_denial_says_how_to_allow_it() -> None:
 
 
 @pytest.mark.parametrize("program", ["pip", "pip3"])
-def test_pip_is_denied_by_default_with_the_word_that_packages_come_later(program: str) -> None:
+def test_pip_is_denied_by_default_and_the_denial_says_where_packages_come_from(program: str) -> None:
     verdict = PolicyEngine(load_policy().policy, autonomous=True).judge(Exec((program, "install", "httpx")))
     assert verdict.decision == "deny"
-    assert "packages comes with a later version" in verdict.reason
+    assert "add packages of the distribution to the image" in verdict.reason
 
 
 def test_the_strictest_of_two_rules_wins() -> None:

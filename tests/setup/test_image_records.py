@@ -15,6 +15,7 @@ from mindx.errors import ImageError
 from mindx.sandbox.base_build import parse_import
 from mindx.sandbox.image_definition import definition_names, parse_definition, read_definition
 from mindx.sandbox.image_records import BaseImage, PackageVersion, add_record, locked, read_records
+from mindx.sandbox.mmdebstrap import failure_of
 
 
 def make_image(image_id: str) -> BaseImage:
@@ -54,6 +55,20 @@ def test_a_name_that_is_none_is_refused(state_dir: Path, name: str) -> None:
 def test_an_unknown_image_names_those_that_there_are() -> None:
     with pytest.raises(ImageError, match=r"known: .*python"):
         read_definition("no-such-image")
+
+
+def test_a_misspelt_image_is_told_the_name_that_was_meant() -> None:
+    with pytest.raises(ImageError, match=r"did you mean python\?"):
+        read_definition("pyton")
+
+
+def test_a_package_that_there_is_not_is_told_as_such() -> None:
+    """Not as trouble with apt: the name in the project's mindx.yaml is wrong, and another try would not help."""
+    said = ["I: running apt-get install...", "E: Unable to locate package jqq", "E: setup failed: exit code 100"]
+    error = failure_of(said)
+    assert error.code == "image_package_unknown"
+    assert "no package jqq." in error.message
+    assert failure_of(["E: setup failed"]).code == "image_build_failed"
 
 
 def test_every_definition_that_we_ship_can_be_read() -> None:
