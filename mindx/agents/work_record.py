@@ -12,7 +12,7 @@ from mindx.core.agent_result import AgentResult
 from mindx.core.checkpoint import RunOutcome
 from mindx.core.observation import Observation
 from mindx.core.run import ChangeRecord, Outcome, PolicyRecord, RunResult, StepRecord, TraceHead
-from mindx.errors import StateError
+from mindx.errors import MindxError, StateError
 from mindx.policy.load import LoadedPolicy
 from mindx.runtime.change_records import collect_changes
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
@@ -56,7 +56,7 @@ class WorkRecord:
         self.result: RunResult | None = None
         self.changes: tuple[ChangeRecord, ...] = ()
         self.outcome = Outcome.COMPLETED
-        self.error: AgentError | None = None
+        self.error: AgentError | MindxError | None = None
         self._recorder = Recorder(self.folder.trace_path)
         self._on_event = on_event or (lambda event: None)
         self._open_sandbox = open_sandbox

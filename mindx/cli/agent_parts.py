@@ -18,7 +18,7 @@ from mindx.cli.escape import escape, escape_line
 from mindx.cli.prose import styled
 from mindx.cli.render import change_lines
 from mindx.cli.verbosity import quiet, remark, verbose
-from mindx.core.agent_error import AgentError, ErrorCode, ErrorPhase
+from mindx.core.agent_error import ErrorCode
 from mindx.core.agent_event import AgentEvent, AgentEventType
 from mindx.core.agent_result import AgentResult
 from mindx.core.checkpoint import RunOutcome
@@ -128,7 +128,7 @@ def recorded(record: WorkRecord) -> Iterator[None]:
         yield
     except MindxError as error:
         record.outcome = _ENDS.get(error.exit_code, Outcome.ERROR)
-        record.error = AgentError.of(ErrorCode.INTERNAL_ERROR, error, ErrorPhase.RUNTIME)
+        record.error = error
         raise
     finally:
         record.finish()

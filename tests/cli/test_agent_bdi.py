@@ -172,3 +172,10 @@ def test_an_agent_that_was_killed_is_taken_up_again(engine_mindx, script):
     assert done.json["plan_ids"] == []  # no new plan was made
     assert "1 steps of plan" in done.err
     assert [change["path"] for change in done.json["changes"]] == ["a.txt"]
+
+
+def test_a_campaign_that_may_not_start_is_recorded_as_what_it_is(mindx, script):
+    """What stopped it has a code of its own; `internal_error` would say that mindx made a mistake."""
+    assert mindx("campaign", "stop").code == 0
+    assert mindx("campaign", "run", "--script", script()).code == 3
+    assert mindx("runs", "show", "last", "--json").json["error"]["code"] == "campaigns_stopped"
