@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.core.run import Outcome
 from mindx.errors import MindxError, SandboxError
-from mindx.policy.load import LoadedPolicy
 from mindx.settings import effective_policy
 
 EPILOG = """\b
@@ -98,33 +98,16 @@ def command(
     system = MissionSystem(mind_dir(), provider, policy=loaded, model=model, record=record)
     made: list[AGInt] = []
 
-    async def run() -> Mission:
-        async with system:
-            box = system.container(workspace)
-            try:
-                agint = system.agint(
-                    box,
-                    approval_handler=ask_at_terminal if at_terminal() else None,
-                    on_question=answer_at_terminal if at_terminal() else None,
-                    agent_budget=_budget(loaded),
-                    budget=MissionBudget(max_cycles=max_cycles),
-                )
-                made.append(agint)
-                if resume:
-                    agint.take_up(resume)
-                else:
-                    agint.start(directive, mission_id=mission_id or None, workspace=workspace)
-                remark(f"mission {agint.mission.mission_id}")
-                try:
-                    return await agint.finish()
-                finally:
-                    await record.collect(box.session)
-            finally:
-                await box.close()
+    def begin(agint: AGInt) -> None:
+        made.append(agint)
+        if resume:
+            agint.take_up(resume)
+        else:
+            agint.start(directive, mission_id=mission_id or None, workspace=workspace)
 
     with log_trail(SOURCES), recorded(record):
         try:
-            mission = run_async(run)
+            mission = run_async(lambda: _seen_through(system, record, workspace, max_cycles, begin))
         except KeyboardInterrupt:
             record.outcome = Outcome.CANCELLED
             tell_changes(record)
@@ -136,15 +119,35 @@ def command(
     return _print_end(mission, made[0], record, as_json)
 
 
+async def _seen_through(
+    system: MissionSystem, record: WorkRecord, workspace: Path | None, max_cycles: int, begin: Callable[[AGInt], None]
+) -> Mission:
+    """Return the mission that `begin` begins as it ended; what it changed in its container is the record's."""
+    async with system:
+        box = system.container(workspace)
+        try:
+            agint = system.agint(
+                box,
+                approval_handler=ask_at_terminal if at_terminal() else None,
+                on_question=answer_at_terminal if at_terminal() else None,
+                agent_budget=Budget(seconds=float(system.policy.policy.limits.session_timeout_s)),
+                budget=MissionBudget(max_cycles=max_cycles),
+            )
+            begin(agint)
+            remark(f"mission {agint.mission.mission_id}")
+            try:
+                return await agint.finish()
+            finally:
+                await record.collect(box.session)
+        finally:
+            await box.close()
+
+
 def _find(name: str) -> Mission:
     """Return a mission by its id, or the `last`. Raises InputError (mission_unknown, mission_corrupt)."""
     store = MissionStore(mind_dir() / "missions")
     known = store.list() if name == "last" else ()
     return known[0] if known else store.load(name)
-
-
-def _budget(policy: LoadedPolicy) -> Budget:
-    return Budget(seconds=float(policy.policy.limits.session_timeout_s))
 
 
 def _print_end(mission: Mission, agint: AGInt, record: WorkRecord, as_json: bool) -> int:

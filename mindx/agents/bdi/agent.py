@@ -92,44 +92,12 @@ class BDIAgent:
         self._memory = AgentMemory(state_path)
         self._memory.head.agent_id = self._memory.head.agent_id or self.agent_id
         self._desires = Desires(self._memory.goals, most=self.budget.goals, depth=self.budget.depth)
-        desk = ModelDesk(provider, model=model, spend=self._spend, sleep=sleep)
-        trail = Trail()
-        reporting = Reporting(desk, self._memory, reports=reports)
-        self._reporting = reporting
+        self._desk = ModelDesk(provider, model=model, spend=self._spend, sleep=sleep)
+        self._reporting = Reporting(self._desk, self._memory, reports=reports)
         acts = self._acts(actions or {})
-        self.registry = tools.with_tools(*acts.values(), VerifyCriterion(reporting.verdict))
-        checker = PlanChecker(
-            tools, acts, beliefs, self.namespace, most=self.budget.plan_steps, constitution=constitution
-        )
-        planner = Planner(
-            desk,
-            checker,
-            lambda: self._told(tools, acts),
-            repairs=self.budget.repairs,
-            new_id=new_id,
-            trail=trail,
-        )
+        self.registry = tools.with_tools(*acts.values(), VerifyCriterion(self._reporting.verdict))
         recovery = Recovery(beliefs, self.namespace, replans=self.budget.replans, escalates=escalates)
-        recovering = Recovering(recovery, self._memory, beliefs, self.namespace, sleep, trail)
-        self._desk = desk
-        self._mind = BDIMind(
-            MindParts(
-                self._memory,
-                self._desires,
-                self._machine,
-                planner,
-                recovering,
-                reporting,
-                tools,
-                acts,
-                beliefs,
-                self.namespace,
-                self.budget,
-                clock,
-                trail,
-                self._before_model,
-            )
-        )
+        self._mind = BDIMind(self._parts(tools, acts, recovery, sleep))
         self._machine.move(BDIStatus.INITIALIZED)
 
     @property
@@ -241,6 +209,41 @@ class BDIAgent:
         made = criteria_of(criteria)
         return Goal(
             goal_id=self._new_id(prefix), text=text.strip(), priority=priority, criteria=made, added=self._now()
+        )
+
+    def _parts(
+        self,
+        tools: ToolRegistry,
+        acts: Mapping[str, BaseTool],
+        recovery: Recovery,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> MindParts:
+        """Return what the mind is made of; what it plans is checked for these tools and acts."""
+        most, rules = self.budget.plan_steps, self._constitution
+        checker = PlanChecker(tools, acts, self.beliefs, self.namespace, most=most, constitution=rules)
+        trail = Trail()
+        return MindParts(
+            memory=self._memory,
+            desires=self._desires,
+            machine=self._machine,
+            planner=Planner(
+                self._desk,
+                checker,
+                lambda: self._told(tools, acts),
+                repairs=self.budget.repairs,
+                new_id=self._new_id,
+                trail=trail,
+            ),
+            recovering=Recovering(recovery, self._memory, self.beliefs, self.namespace, sleep, trail),
+            reporting=self._reporting,
+            tools=tools,
+            acts=acts,
+            beliefs=self.beliefs,
+            namespace=self.namespace,
+            budget=self.budget,
+            clock=self._clock,
+            trail=trail,
+            before_model=self._before_model,
         )
 
     def _acts(self, actions: Mapping[str, BaseTool]) -> dict[str, BaseTool]:
