@@ -113,6 +113,8 @@ class BaseTool(ABC):
 
     definition: ToolDefinition
     workspace: Path | None = None  # the folder of the host that it was made for, if for one
+    # Whether all that its calls do is in the session's container: they are then done again in a new one.
+    works_inside: bool = False
 
     @property
     def tool_id(self) -> str:

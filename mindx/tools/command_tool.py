@@ -86,6 +86,8 @@ class CommandTool(BaseTool, ABC, Generic[CallT, StateT]):
     As a BaseTool its state is the run's (`ToolContext.states`), and it begins without the operator's grant.
     """
 
+    works_inside = True
+
     @abstractmethod
     def describe(self) -> str:
         """Return what the tool does and takes, for people and models."""

@@ -78,6 +78,8 @@ def load_skills(folders: Iterable[Path | str]) -> tuple[Skill, ...]:
 class SkillTool(BaseTool):
     """Loads skills: `load` gives the instructions, `read` one file, `copy` puts the files into the workspace."""
 
+    works_inside = True
+
     def __init__(self, skills: Iterable[Skill]) -> None:
         self.skills = {skill.name: skill for skill in skills}
         listed = "\n".join(f"- {skill.name}: {skill.description}" for skill in self.skills.values())

@@ -7,11 +7,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from mindx.agents.bdi import BDIStatus, Budget, GoalStatus
 from mindx.agents.beliefs import BeliefSystem
+from mindx.core.action import ActionRisk
 from mindx.errors import StateError
 from tests.mind.bdi_support import Made, Probe, act, beginning, coder, failing, plan, think, use
 
@@ -25,6 +27,7 @@ from mindx.tools.base import BaseTool, ToolDefinition
 from mindx.tools.registry import ToolRegistry
 
 class Note(BaseTool):
+    works_inside = True
     def __init__(self, name):
         self.definition = ToolDefinition(name, "n", {"type": "object", "properties": {"n": {}}})
     async def execute(self, arguments, context):
@@ -96,6 +99,28 @@ def test_what_was_begun_outside_is_not_done_again_and_the_model_is_told(tmp_path
     assert "OUTCOME_UNKNOWN in OUTSIDE" in made.questions[0]
     assert "whether it was done is not known" in made.questions[0]
     assert "as it was in the beginning" in made.questions[0]
+
+
+class Writer(Probe):
+    """A tool that writes somewhere outside of the container."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.definition = replace(self.definition, risk=ActionRisk.WRITE)
+
+
+@pytest.mark.parametrize("cycles", [2, 3, 4])
+def test_what_a_tool_did_outside_of_the_container_is_not_done_again(tmp_path, cycles):
+    """A mail that was sent stays sent: only what the lost container held is done again."""
+    state, steps = tmp_path / "agent.sqlite3", [use("probe", n=1), coder("mkdir", path="a"), use("probe", n=2), think()]
+    before, after = Writer(), Writer()
+    first = Made([plan(*steps)], before, state_path=state, budget=Budget(cycles=cycles))
+    assert first.run().status is BDIStatus.TIMED_OUT
+    asyncio.run(first.agent.close())
+    second = Made([], after, state_path=state)
+    assert second.run(None).achieved
+    assert [call["n"] for call in (*before.calls, *after.calls)] == [1, 2]
+    assert second.sandbox.commands
 
 
 def test_where_several_plans_had_worked_in_the_lost_container_the_goal_gets_a_new_one(tmp_path):

@@ -19,12 +19,11 @@ from mindx.agents.bdi.planner import PlanningError
 from mindx.agents.bdi.planning import Planning
 from mindx.agents.bdi.prompts import shown
 from mindx.agents.bdi.result import GoalFailedError
-from mindx.agents.bdi.resuming import LOST, UNKNOWN, resume
+from mindx.agents.bdi.resuming import LOST, UNKNOWN, note_effect, resume
 from mindx.agents.bdi.status import BDIPhase, BDIStatus
 from mindx.core.agent_context import AgentContext
 from mindx.core.decision import AgentDecision, CompletionClaim
 from mindx.core.observation import Observation, Status
-from mindx.core.plan import EXECUTE_TOOL
 from mindx.errors import InputError, MindxError
 from mindx.runtime.loop import NO_ANSWER, NOBODY
 
@@ -132,7 +131,7 @@ class BDIMind:
         self._machine.move(BDIStatus.RUNNING)
         head = self._memory.head
         head.runs += 1
-        unknown = resume(self._memory, self._desires, kept=self.same_container)
+        unknown = resume(self._memory, self._desires, self.parts.tools, kept=self.same_container)
         self._memory.save()
         for goal, plan, index in unknown:
             reason = UNKNOWN if self.same_container else f"{UNKNOWN}. {LOST}"
@@ -206,8 +205,7 @@ class BDIMind:
             return
         LOG.info("Action '%s' SUCCEEDED. Result: %s", step.type, shown(given, MAX_LOGGED))
         plan.done(flight.index, given)
-        if step.type == EXECUTE_TOOL and plan.plan_id not in self._memory.head.effects:
-            self._memory.head.effects.append(plan.plan_id)
+        note_effect(self._memory, self.parts.tools, plan, step)
         self.parts.recovering.stepped(goal)
         if step.type == DECOMPOSE_GOAL:
             plan.status, goal.status = PlanStatus.PAUSED, GoalStatus.PAUSED_DEPENDENCY

@@ -6,9 +6,11 @@ import logging
 
 from mindx.agents.bdi.acts import OWN_TYPES
 from mindx.agents.bdi.goals import Desires, Goal, GoalStatus
-from mindx.agents.bdi.intention import Intention, PlanStatus, StepStatus
+from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus
 from mindx.agents.bdi.memory import AgentMemory
+from mindx.core.action import ActionRisk
 from mindx.core.plan import EXECUTE_TOOL
+from mindx.tools.registry import ToolRegistry
 
 LOG = logging.getLogger("bdi_agent")
 UNKNOWN = "mindx ended while it was being done; whether it was done is not known"
@@ -18,14 +20,16 @@ LOST = (
 )
 
 
-def resume(memory: AgentMemory, desires: Desires, *, kept: bool) -> list[tuple[Goal, Intention, int]]:
+def resume(
+    memory: AgentMemory, desires: Desires, tools: ToolRegistry, *, kept: bool
+) -> list[tuple[Goal, Intention, int]]:
     """Bring the plans of open goals to where they can go on, and return the steps whose effect is not known.
 
     What one goal's plans did in the container is gone with it, and is done again in the new one: the same plans, in
     their order. Where others had their effect there (a plan that failed, the parts of a goal), the goal gets a new
-    plan. What had its effect elsewhere (a meta-action) is never done again: if it was begun and not finished, its
-    effect is not known. `kept` True: the container is still there, and so may be what a command did in it that was
-    begun and not finished.
+    plan. What had its effect elsewhere (a meta-action, a tool that works outside of the container) is never done
+    again: if it was begun and not finished, its effect is not known. `kept` True: the container is still there, and so
+    may be what a command did in it that was begun and not finished.
     """
     unknown: list[tuple[Goal, Intention, int]] = []
     open_goals = [goal for goal in desires.all if goal.open]
@@ -35,7 +39,7 @@ def resume(memory: AgentMemory, desires: Desires, *, kept: bool) -> list[tuple[G
         if plan is None or step is None:
             continue
         if step.status is StepStatus.STARTED:
-            if step.type in OWN_TYPES and not (kept and step.type == EXECUTE_TOOL):
+            if repeatable(tools, step) and not (kept and step.type == EXECUTE_TOOL):
                 step.status = StepStatus.PENDING
             else:
                 unknown.append((goal, plan, plan.index))
@@ -50,7 +54,7 @@ def resume(memory: AgentMemory, desires: Desires, *, kept: bool) -> list[tuple[G
             memory.tries(goal).trouble = f"{LOST} Whether {plan.steps[index].label} was done is not known."
         unknown = []
     for plan in row or ():
-        _redo(plan)
+        _redo(plan, tools)
         memory.save(plan=plan)
     memory.head.effects = []
     return unknown
@@ -67,9 +71,24 @@ def _row(memory: AgentMemory, open_goals: list[Goal]) -> list[Intention] | None:
     return None
 
 
-def _redo(plan: Intention) -> None:
+def repeatable(tools: ToolRegistry, step: PlanStep) -> bool:
+    """Return whether a step can be done twice: it changes nothing outside of the container, as far as is known."""
+    if step.type != EXECUTE_TOOL:
+        return step.type in OWN_TYPES
+    tool = tools.find(str(step.params.get("tool_id", "")))
+    return tool is not None and (tool.works_inside or tool.definition.risk is ActionRisk.READ_ONLY)
+
+
+def note_effect(memory: AgentMemory, tools: ToolRegistry, plan: Intention, step: PlanStep) -> None:
+    """Take in that a step of a plan was done, which may have left something in the container."""
+    if step.type == EXECUTE_TOOL and repeatable(tools, step) and plan.plan_id not in memory.head.effects:
+        memory.head.effects.append(plan.plan_id)
+
+
+def _redo(plan: Intention, tools: ToolRegistry) -> None:
     """Let what a plan did in the container be done again."""
-    redone = [step for step in plan.steps if step.type == EXECUTE_TOOL and step.status is StepStatus.DONE]
+    done = [step for step in plan.steps if step.type == EXECUTE_TOOL and step.status is StepStatus.DONE]
+    redone = [step for step in done if repeatable(tools, step)]
     for step in redone:
         step.status, step.result = StepStatus.PENDING, None
         step.attempts += 1

@@ -22,6 +22,8 @@ class WorkspaceTool(BaseTool):
     preset `default`.
     """
 
+    works_inside = True
+
     def __init__(self, workspace: str | Path | None = None, *, engine: PolicyEngine | None = None) -> None:
         self.workspace = None if workspace is None else Path(workspace).absolute()
         self._engine = engine
