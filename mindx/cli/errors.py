@@ -24,6 +24,8 @@ BROKEN_PIPE = 128 + signal.SIGPIPE
 EXEC_FAILED = 125
 EXEC_DENIED = 126
 _OUTCOMES = {2: "invalid", 3: "denied"}
+# click names the types of its own for what is not a number at all.
+_PLAIN = (("is not a valid float range", "is not a number"), ("is not a valid integer range", "is not a whole number"))
 
 
 class ReaderGoneError(Exception):
@@ -146,7 +148,10 @@ def _is_lost() -> bool:
 
 def _usage(error: click.UsageError) -> int:
     hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx is not None else ""
-    say(f"{error.format_message()}{hint}")
+    said = " ".join(error.format_message().split())
+    for theirs, plain in _PLAIN:
+        said = said.replace(theirs, plain)
+    say(f"{said}{hint}")
     inside = error.ctx.command.name if error.ctx is not None else None
     return EXEC_FAILED if inside == "exec" else 2
 

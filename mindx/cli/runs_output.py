@@ -61,6 +61,10 @@ def show_output(run: str, step: int, stream: _Stream | None, grep: str | None, t
         sizes = {name: file.seek(0, os.SEEK_END) for name, file in kept.items()}
     if state != "finished":
         note(f"the run is {state}: it has no result; this is what its step {step} printed")
+    elif record.get("status") == "SKIPPED":
+        note(f"step {step} did not run")
+    elif not any(sizes[name] or record.get(f"{name}_bytes") for name in names):
+        note(f"step {step} printed nothing{'' if stream is None else f' on {stream}'}")
     if record.get("spool_left_out_bytes"):
         note("the run may keep no more output; raise limits.run_output in the policy to keep more")
     elif any(size < (record.get(f"{name}_bytes") or 0) for name, size in sizes.items()):

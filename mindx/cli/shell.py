@@ -173,6 +173,8 @@ def _print(action: Action, observation: Observation | None) -> None:
     elif execution is None and observation.message:
         sign = "" if observation.status is Status.SUCCESS else f"{observation.status.value.lower()}: "
         click.echo(escape(f"{sign}{observation.message}"))
+        if observation.message.startswith("unknown command") and "did you mean" not in observation.message:
+            note("a program is started with `run`, as in: run python3 --version")
 
 
 def _part(result: RunResult | None) -> None:

@@ -22,7 +22,7 @@ def folder(state_dir, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     folder = RunStore(find_state_dir() / "runs").create()
     Recorder(folder.trace_path).close()
-    steps = [{"stdout_bytes": 8, "stderr_bytes": 4}, {}]
+    steps = [{"stdout_bytes": 8, "stderr_bytes": 4}, {}, {"status": "SKIPPED"}]
     folder.write("result.json", json.dumps({"steps": steps}).encode())
     return folder
 
@@ -51,7 +51,14 @@ def test_lines_of_both_streams_or_of_one(folder):
 
 
 def test_an_unknown_step_is_refused(folder):
-    assert output("last", "3").exception.code == "step_unknown"
+    assert output("last", "4").exception.code == "step_unknown"
+
+
+def test_silence_is_told_from_what_did_not_run(folder):
+    assert output("last", "2").stderr == "step 2 printed nothing\n"
+    assert output("last", "2", "--stderr").stderr == "step 2 printed nothing on stderr\n"
+    assert output("last", "3").stderr == "step 3 did not run\n"
+    assert "nothing" not in output("last", "1").stderr  # its record tells of output that is gone
 
 
 def test_control_characters_are_written_out(folder):

@@ -136,6 +136,8 @@ def test_at_a_terminal(engine_mindx):
     terminal.type("ls a\t")  # names come from the container
     terminal.expect(b"pp/")
     terminal.type("\x15")
+    terminal.type("python3 -V\r")  # what people type first; the shell is no bash
+    terminal.expect(b"a program is started with `run`")
     terminal.type("rm x\r")
     terminal.expect(b"toggle_autonomous_mode switches it on")
     terminal.type("cd app\r")

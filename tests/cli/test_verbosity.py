@@ -52,3 +52,12 @@ def test_a_quiet_agent_says_its_answer_alone(mindx):
     assert (done.code, done.out, done.err) == (0, "It is 51.\n", "")
     done = mindx("agent", "--mind", "react", "17*3?", "--script", "turns.jsonl")
     assert (done.code, done.out, "calculator" in done.err) == (0, "It is 51.\n", True)
+
+
+def test_what_is_no_number_is_said_in_plain_words(mindx):
+    """click speaks of `a valid float range`; 5m is what a policy takes, so people type it here too."""
+    done = mindx("exec", "--timeout", "5m", "--", "true")
+    assert done.code == 125
+    assert "'5m' is not a number. (see `mindx exec --help`)" in done.err
+    assert "'x' is not a whole number." in mindx("runs", "output", "last", "x").err
+    assert mindx("completion").err.count("\n") == 1
