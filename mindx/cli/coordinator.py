@@ -126,7 +126,7 @@ def approve(item_id: str, yes: bool, by: str, as_json: bool) -> int:
         if not yes and not _agreed(item, diff_of(parts.interactions, item)):
             note("nothing was approved")
             return 1
-        approved = parts.consent.approve(item_id, by or getpass.getuser())
+        approved = parts.consent.approve(item_id, by or getpass.getuser(), seen=item)
     if not change:
         print_item(approved, "", as_json)
         note("it is worked on by `mindx coordinator work`, or by the worker of a running system")

@@ -300,6 +300,30 @@ def test_a_person_refuses_and_the_request_is_cancelled_for_good(tmp_path):
     assert improver.requests == []
 
 
+def test_a_yes_is_to_what_the_person_has_seen(tmp_path):
+    """Somebody else approved the work while a person looked at it: the late yes is not one to the finished change."""
+
+    async def work(made):
+        asked = await made.ask("component_improvement", "make it better", metadata=metadata, agent_id="mastermind")
+        [seen] = made.backlog.list()
+        made.consent.approve(seen.item_id, "bob", seen=seen)
+        assert (await made.process_interaction(asked)).status is InteractionStatus.PENDING_APPROVAL
+        with pytest.raises(InputError) as caught:
+            made.consent.approve(seen.item_id, "ann", seen=seen)
+        assert caught.value.code == "backlog_moved_on"
+        change = made.backlog.get(seen.item_id)
+        other = change.model_copy(update={"change_sha256": "0" * 64})
+        with pytest.raises(InputError):
+            made.consent.approve(seen.item_id, "ann", seen=other)
+        assert made.backlog.get(seen.item_id).change_approved_at is None
+        made.consent.approve(seen.item_id, "ann", seen=change)
+        assert (await made.process_interaction(asked)).ok
+
+    improver = Improver(work_dir=tmp_path / "improvement")
+    metadata = {"target_component": "src/a.py", "is_critical_target": True}
+    in_coordinator(tmp_path, work, improve=improver, project=project(tmp_path))
+
+
 def test_no_yes_opens_the_wall(tmp_path):
     async def work(made):
         for target in ("mindx/policy/engine.py", "./mindx//policy/engine.py", "/etc/passwd", "../x.py", ""):

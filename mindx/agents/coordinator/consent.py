@@ -30,32 +30,37 @@ class Consent:
         self._backlog, self._interactions = backlog, interactions
         self._constitution, self._now = constitution, now
 
-    def approve(self, item_id: str, by: str) -> BacklogItem:
+    def approve(self, item_id: str, by: str, *, seen: BacklogItem | None = None) -> BacklogItem:
         """Let the work begin, or its finished change be applied, or work that was interrupted be done again.
 
-        Raises ConstitutionError for what no person's yes can allow.
+        `seen` is the item as the person has looked at it: the yes is to nothing that came after. Raises
+        ConstitutionError for what no person's yes can allow.
         """
-        item = self._backlog.get(item_id)
         at, name = self._now(), _checked_name(by)
-        ruling = self._constitution.check(Layer.COORDINATOR, Act.CHANGE_CODE, item.target_component_path, approved=True)
+        with self._backlog.transaction():
+            item = self._backlog.get(item_id)
+            if seen is not None and _question(item) != _question(seen):
+                raise InputError("backlog_moved_on", f"the item {item_id} waits for something else by now; look again")
+            self._allow(item.target_component_path)
+            changes: dict[str, object] = {"status": BacklogStatus.PENDING, "waits_for": WaitsFor.NOTHING}
+            if item.waits_for is WaitsFor.CHANGE:
+                changes |= {"change_approved_at": at, "change_approved_by": name}
+            else:
+                changes |= {"approved_at": at, "approved_by": name}
+            if item.status is BacklogStatus.INTERRUPTED:
+                changes |= {"interaction_id": ""}  # that Interaction stays interrupted: a new one does the work
+            changed = self._backlog.change(item_id, _APPROVABLE, sia_error="", **changes)
+            self._move(item, InteractionStatus.PENDING, name, f"approved ({item.waits_for.value or 'again'})", at)
+        return changed
+
+    def _allow(self, target: str) -> None:
+        ruling = self._constitution.check(Layer.COORDINATOR, Act.CHANGE_CODE, target, approved=True)
         if not ruling.allowed:
             raise ConstitutionError(
                 "constitution_forbids",
-                f"no approval can allow a change of {item.target_component_path}: {ruling.reason}",
+                f"no approval can allow a change of {target}: {ruling.reason}",
                 details={"rule": ruling.rule},
             )
-        changes: dict[str, object] = {"status": BacklogStatus.PENDING, "waits_for": WaitsFor.NOTHING, "sia_error": ""}
-        if item.waits_for is WaitsFor.CHANGE:
-            changes |= {"change_approved_at": at, "change_approved_by": name}
-        else:
-            changes |= {"approved_at": at, "approved_by": name}
-        if item.status is BacklogStatus.INTERRUPTED:
-            changes |= {"interaction_id": ""}  # that Interaction stays interrupted: a new one does the work
-        allowed = frozenset({item.status}) & _APPROVABLE
-        with self._backlog.transaction():
-            changed = self._backlog.change(item_id, allowed or _APPROVABLE, **changes)
-            self._move(item, InteractionStatus.PENDING, name, f"approved ({item.waits_for.value or 'again'})", at)
-        return changed
 
     def reject(self, item_id: str, by: str, reason: str = "") -> BacklogItem:
         """Refuse an item for good; the same idea does not come back."""
@@ -83,6 +88,11 @@ class Consent:
         ended = at if status.ended else None
         moved = waiting.with_entry(by, message, at).model_copy(update={"status": status, "completed_at": ended})
         self._interactions.change(moved, InteractionStatus.PENDING_APPROVAL)
+
+
+def _question(item: BacklogItem) -> tuple[WaitsFor, str, str]:
+    """Return what a person is asked about: the kind, the words and the very change."""
+    return item.waits_for, item.suggestion, item.change_sha256
 
 
 def _checked_name(by: str) -> str:
