@@ -14,7 +14,7 @@ import click
 from mindx.agents.agent_work import AgentWork
 from mindx.agents.work_record import WorkRecord
 from mindx.cli.errors import INTERRUPTED, tell
-from mindx.cli.escape import escape, escape_line
+from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.prose import styled
 from mindx.cli.render import change_lines
 from mindx.cli.verbosity import quiet, remark, verbose
@@ -171,7 +171,7 @@ class AgentPrinter:
 def action_label(name: str, arguments: Any) -> str:
     """Return one short, harmless line that says what an Action does."""
     text = escape_line(f"{name} {json.dumps(arguments, ensure_ascii=False, default=str)}", ci=False)
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+    return shortened(text, MAX_SHOWN)
 
 
 def print_answer(text: str) -> None:

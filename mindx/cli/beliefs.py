@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mindx.cli.escape import escape, escape_line
+from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.options import json_option
 from mindx.cli.prose import note, print_json
 from mindx.core.document import SCHEMA_VERSION, render_json
@@ -35,7 +35,6 @@ SOURCES = (
     "learned",
     "derived",
 )
-SHOWN = 60  # characters of a value in the list
 namespace_option = click.option("--namespace", metavar="NAME", help="Only those of this namespace (bdi.agent, ...).")
 
 
@@ -72,7 +71,7 @@ def list_beliefs(
         return
     for belief in found:
         value = json.dumps(belief.value, ensure_ascii=False)
-        shown = escape_line(value if len(value) <= SHOWN else f"{value[: SHOWN - 3]}...", ci=False)
+        shown = shortened(escape_line(value, ci=False))
         name = escape_line(f"{belief.namespace}/{belief.key}", ci=False)
         click.echo(f"{name:<40} {belief.confidence:>5.2f}  {belief.source.value:<14} {shown}")
     if more:

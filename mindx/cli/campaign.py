@@ -14,7 +14,7 @@ from mindx.agents.system import MindSystem, is_free
 from mindx.agents.work_record import WorkRecord
 from mindx.cli.agent_parts import model_option, provider_of, recorded, script_option
 from mindx.cli.errors import INTERRUPTED, say
-from mindx.cli.escape import escape_line
+from mindx.cli.escape import escape_line, shortened
 from mindx.cli.interrupt import run_async
 from mindx.cli.log_trail import log_trail
 from mindx.cli.options import json_option, policy_option
@@ -39,7 +39,6 @@ A campaign looks at the system, finds a tool that it lacks, has it written and t
 uses it once. Exit codes: 0 complete; 1 something is missing; 2 bad input; 3 stopped or forbidden; 4 sandbox or state
 broken; 5 a budget was reached; 6 the model failed; 130 interrupted.
 """
-SHOWN = 60  # characters of a directive in the list
 SOURCES = ("mastermind", "bdi_agent", "model", "official_tools")
 _OUTCOMES = {
     CampaignStatus.COMPLETED: Outcome.COMPLETED,
@@ -149,8 +148,7 @@ def list_campaigns(as_json: bool) -> None:
     if not found:
         note("no campaign yet; `mindx campaign run` makes one")
     for one in found:
-        directive = escape_line(one.directive)
-        short = directive if len(directive) <= SHOWN else f"{directive[: SHOWN - 3]}..."
+        short = shortened(escape_line(one.directive))
         click.echo(f"{one.campaign_id:<22} {_time(one.created_at)} {_standing(one):<18} {short}")
 
 

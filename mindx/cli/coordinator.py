@@ -35,10 +35,9 @@ from mindx.cli.coordinator_show import (
     print_end,
     print_item,
     print_items,
-    shortened,
 )
 from mindx.cli.errors import INTERRUPTED
-from mindx.cli.escape import escape, escape_line
+from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option
 from mindx.cli.prose import note, print_json
@@ -77,7 +76,8 @@ def status(as_json: bool) -> None:
         told = ", ".join(f"{count} {word}" for word, count in document[name].items()) or "none"
         click.echo(f"{name.capitalize():<13} {told}")
     for one in document["interrupted"]:
-        click.echo(f"Interrupted   {one['interaction_id']} ({one['interaction_type']}): {shortened(one['content'])}")
+        content = shortened(escape_line(one["content"]))
+        click.echo(f"Interrupted   {one['interaction_id']} ({one['interaction_type']}): {content}")
     for agent in document["agents"]:
         click.echo(f"Agent         {escape_line(agent['agent_id'])} ({agent['layer']})")
     for one in document["performance"]:

@@ -12,11 +12,10 @@ from mindx.agents.coordinator.interaction import Interaction, InteractionStatus
 from mindx.agents.coordinator.interaction_store import InteractionStore
 from mindx.agents.improvement.models import ImprovementResult
 from mindx.cli.errors import say
-from mindx.cli.escape import escape, escape_line
+from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.prose import note, print_json
 from mindx.core.document import render_json
 
-SHOWN = 60  # characters of a suggestion in the list
 PARTIAL = 5
 
 
@@ -57,12 +56,6 @@ def diff_of(interactions: InteractionStore, item: BacklogItem) -> str:
     return "" if candidate is None else candidate.diff_patch or candidate.new_content
 
 
-def shortened(text: str) -> str:
-    """Return the beginning of a text, on one harmless line."""
-    line = escape_line(text)
-    return line if len(line) <= SHOWN else f"{line[: SHOWN - 3]}..."
-
-
 def state_of(item: BacklogItem) -> str:
     """Return how an item stands, in one or two words."""
     return f"waits ({item.waits_for.value})" if item.waits_for is not WaitsFor.NOTHING else item.status.value
@@ -93,7 +86,9 @@ def print_items(items: tuple[BacklogItem, ...], as_json: bool) -> None:
         return
     for item in items:
         path = escape_line(item.target_component_path)
-        click.echo(f"{item.item_id:<18} {item.priority:>2} {state_of(item):<17} {path}  {shortened(item.suggestion)}")
+        click.echo(
+            f"{item.item_id:<18} {item.priority:>2} {state_of(item):<17} {path}  {shortened(escape_line(item.suggestion))}"
+        )
     if not items:
         note("the backlog has nothing open")
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 _CI_COMMAND = re.compile(r"(?m)^([^\S\n]*)(::|##(?=\[|vso\[|teamcity\[))")
 _CI_MARKS = ("::", "##vso[", "##teamcity[", "##[")
 _CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "GITLAB_CI", "BUILDKITE", "JENKINS_URL")
+SHORT = 60  # characters of what a list shows of a text
 # Cc controls, Cf formats (bidi, zero width, tags), Cs surrogates, Co private use, Zl and Zp line separators.
 _HARMFUL_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 
@@ -41,6 +42,11 @@ def escape(text: str, *, ci: bool | None = None) -> str:
 def escape_line(text: str, *, ci: bool | None = None) -> str:
     """Return the text on one line: newlines and tabs are written out too."""
     return escape(text, ci=ci).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def shortened(line: str, most: int = SHORT) -> str:
+    """Return a line cut to `most` characters, the last three of them dots."""
+    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 def _escape_character(character: str) -> str:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mindx.cli.escape import escape_line
+from mindx.cli.escape import escape_line, shortened
 from mindx.cli.prose import note
 from mindx.cli.verbosity import quiet
 
@@ -18,7 +18,7 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print one line; what the record quotes is harmless."""
         text = escape_line(f"{record.name} - {record.levelname} - {record.getMessage()}", ci=False)
-        note(text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 3]}...")
+        note(shortened(text, MAX_LINE))
 
 
 @contextmanager

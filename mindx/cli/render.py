@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import click
 
 from mindx.cli.errors import tell
-from mindx.cli.escape import escape, escape_line
+from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.prose import styled
 from mindx.cli.status_line import StepLine
 from mindx.core.fault import Fault
@@ -67,7 +67,7 @@ def action_label(action: Action) -> str:
         if isinstance(argv, (list, tuple)):
             words.extend(str(word) for word in argv)
     line = escape_line(" ".join(words), ci=False)
-    return line if len(line) <= MAX_LABEL_CHARS else f"{line[: MAX_LABEL_CHARS - 3]}..."
+    return shortened(line, MAX_LABEL_CHARS)
 
 
 def duration(seconds: float) -> str:

@@ -24,7 +24,7 @@ from mindx.cli.agent_parts import (
 )
 from mindx.cli.approve_action import answer_at_terminal, ask_at_terminal
 from mindx.cli.errors import INTERRUPTED, say
-from mindx.cli.escape import escape_line
+from mindx.cli.escape import escape_line, shortened
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
 from mindx.cli.prose import print_json
@@ -49,7 +49,6 @@ Examples:
   mindx task resume port
   mindx task list
 """
-SHOWN = 60  # characters of an objective in the list
 
 
 @click.group(name="task", epilog=EPILOG)
@@ -105,8 +104,7 @@ def list_tasks(as_json: bool) -> None:
         print_json(render_json(document))
         return
     for ledger in ledgers:
-        objective = escape_line(ledger.objective)
-        short = objective if len(objective) <= SHOWN else f"{objective[: SHOWN - 3]}..."
+        short = shortened(escape_line(ledger.objective))
         click.echo(f"{ledger.task_id:<20} {ledger.status.value:<10} {ledger.run_count:>3} runs  {short}")
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mindx.agents.constitution import Constitution, Layer
 from mindx.agents.official_tools import OfficialToolsRegistry
-from mindx.cli.escape import escape, escape_line
+from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
 from mindx.cli.prose import note, print_json
@@ -23,7 +23,6 @@ from mindx.core.strict_json import read_json
 from mindx.errors import InputError
 from mindx.tools.container_entry import ToolEntry
 
-SHOWN = 60  # characters of a description in the list
 EPILOG = """\b
 Examples:
   mindx tools list
@@ -61,8 +60,7 @@ def list_tools(every: bool, as_json: bool) -> None:
         print_json(render_json({"schema_version": SCHEMA_VERSION, "revision": registry.revision, "tools": rows}))
         return
     for entry in entries:
-        text = escape_line(entry.description)
-        short = text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+        short = shortened(escape_line(entry.description))
         click.echo(f"{entry.id:<24} {entry.version:<14} {_state(entry):<13} {short}")
     if not entries:
         note("no tool is registered; a campaign makes them: see `mindx campaign --help`")

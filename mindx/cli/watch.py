@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mindx.cli.escape import escape_line
+from mindx.cli.escape import escape_line, shortened
 from mindx.cli.interrupt import run_async
 from mindx.cli.prose import styled
 from mindx.cli.store import complete_runs, run_store
@@ -52,9 +52,7 @@ async def _watch_all(folders: Sequence[RunFolder]) -> None:
 async def _watch(folder: RunFolder, mark: str) -> None:
     async for kind, time, data in _events(folder):
         line = escape_line(f"{mark}{time[11:19]} {kind:<20} {told(kind, data)}")
-        click.echo(
-            styled(line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 3]}...", _COLOURS.get(kind), sys.stdout)
-        )
+        click.echo(styled(shortened(line, MAX_LINE), _COLOURS.get(kind), sys.stdout))
         sys.stdout.flush()
 
 
