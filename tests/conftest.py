@@ -31,10 +31,11 @@ settings.register_profile(
 )
 settings.load_profile("mindx")
 
-# A shell's background jobs have SIGINT ignored, and would hand that on: the programs under test are started as at a
-# terminal.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell's background jobs have SIGINT ignored, nohup's SIGHUP, and would hand that on: the programs under test are
+# started as at a terminal.
+for ignorable, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(ignorable) is signal.SIG_IGN:
+        signal.signal(ignorable, usual)
 
 # Where the base image of this machine is recorded: read before any test can point elsewhere.
 _USERS_STATE = find_state_dir()
