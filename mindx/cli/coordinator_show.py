@@ -86,9 +86,8 @@ def print_items(items: tuple[BacklogItem, ...], as_json: bool) -> None:
         return
     for item in items:
         path = escape_line(item.target_component_path)
-        click.echo(
-            f"{item.item_id:<18} {item.priority:>2} {state_of(item):<17} {path}  {shortened(escape_line(item.suggestion))}"
-        )
+        short = shortened(escape_line(item.suggestion))
+        click.echo(f"{item.item_id:<18} {item.priority:>2} {state_of(item):<17} {path}  {short}")
     if not items:
         note("the backlog has nothing open")
 
