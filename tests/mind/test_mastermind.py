@@ -184,6 +184,18 @@ def test_hostile_and_incompetent_planners_change_nothing(tmp_path, plan, seen):
     assert re.search(seen, campaign.outcome.summary), campaign.outcome.summary
 
 
+@pytest.mark.parametrize(("example", "count"), [(True, 1), (False, 0)])
+def test_a_specification_of_the_planners_own_is_held_to_the_same_rules(tmp_path, example, count):
+    """A planner that leaves out the conception: with an example its tool is made, without one it is not."""
+    capability = {name: value for name, value in SPEC["capabilities"][0].items() if example or name != "examples"}
+    concept = {**SPEC, "capabilities": [capability]}
+    steps = [*SEED_PLAN[:2], {"type": "INITIATE_TOOL_DEVELOPMENT", "params": {"tool_concept": concept}}]
+    campaign, made, developer = launch(tmp_path, Strategist(plan=[steps]), cycles=10)
+    assert len(developer.requests) == count
+    assert len(made.registry.entries()) == count, campaign.outcome.summary
+    assert (campaign.status is CampaignStatus.COMPLETED) is example, campaign.outcome.summary
+
+
 @pytest.mark.parametrize(
     "concept",
     [

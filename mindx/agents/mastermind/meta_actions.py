@@ -147,9 +147,7 @@ class ConceptualizeNewTool(MetaAction):
         if taken is not None and taken.version == spec.version:
             message = f"there is a tool {spec.id} {spec.version} already; take another id, or a higher version"
             raise InputError("tool_spec_invalid", message)
-        if not any(capability.examples for capability in spec.capabilities):
-            raise InputError("tool_spec_invalid", "no capability has an example; give one at least, with its result")
-        return spec
+        return _with_examples(spec)
 
 
 class InitiateToolDevelopment(MetaAction):
@@ -189,8 +187,11 @@ class InitiateToolDevelopment(MetaAction):
         return self._answer(made, ended)
 
     def _spec(self, given: Any) -> ToolSpec:
-        concept = given if isinstance(given, dict) else self.desk.fact("tool_concept", ConceptualizeNewTool.name)
-        return ToolSpec.read(concept)
+        if not isinstance(given, dict):
+            return ToolSpec.read(self.desk.fact("tool_concept", ConceptualizeNewTool.name))
+        spec = _with_examples(ToolSpec.read(given))
+        self.desk.learn("tool_concept", spec.model_dump(mode="json", exclude_unset=True))  # the plan's own
+        return spec
 
     def _attempt(self, spec: ToolSpec) -> Development:
         """Return the attempt that this is: one that a killed process left open, or the next, if one is left."""
@@ -232,3 +233,10 @@ class InitiateToolDevelopment(MetaAction):
             "tool_spec": self.desk.campaign.facts["tool_concept"],
             "message": f"{made.tool_id} was developed and passed its tests; register it with REGISTER_TOOL",
         }
+
+
+def _with_examples(spec: ToolSpec) -> ToolSpec:
+    """Return a specification by which code can be tested. Raises InputError (tool_spec_invalid)."""
+    if not any(capability.examples for capability in spec.capabilities):
+        raise InputError("tool_spec_invalid", "no capability has an example; give one at least, with its result")
+    return spec
