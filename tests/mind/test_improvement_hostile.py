@@ -20,7 +20,7 @@ from mindx.agents.improvement.models import MAX_CODE_CHARS
 from mindx.agents.improvement.prompts import read_implementation
 from mindx.agents.process_keeper import below
 from mindx.errors import InputError
-from tests.mind.improvement_support import TESTS, tool_request, turns
+from tests.mind.improvement_support import CODE, TESTS, tool_request, turns
 from tests.mind.test_improvement_agent import GOOD, PROJECT_TESTS, improve, order, project
 from tests.providers.conftest import Remote, endpoint_address, remote
 
@@ -108,6 +108,15 @@ def test_a_tools_own_tests_must_test_it(tmp_path: Path):
     tests = TESTS.replace("self.assertEqual(tool.count({'text': 'a b'}), {'words': 2})", "self.assertTrue(tool)")
     result, _ = improve(tool_request(), turns(tests=tests), tmp_path / "work")
     assert "an empty tool.py passes the tests too" in result.message
+
+
+@pytest.mark.usefixtures("base_image")
+def test_a_tool_cannot_exchange_its_tests_when_its_examples_are_called(tmp_path: Path):
+    """The examples run its code before the tests are read: tests that it wrote there are not the model's."""
+    tests = TESTS.replace("{'words': 2})", "{'words': 3})")
+    code = "open('/workspace/test_tool.py', 'w').write(\"" + TESTS.replace("\n", "\\n") + '")\n' + CODE
+    result, _ = improve(tool_request(), turns(code, tests), tmp_path / "work")
+    assert "modified another file while the tests ran: test_tool.py" in result.message
 
 
 @pytest.mark.usefixtures("base_image")

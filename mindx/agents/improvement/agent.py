@@ -24,6 +24,7 @@ from mindx.agents.improvement.models import (
     SELF,
     SELF_FILE,
     TOOL_FILE,
+    TOOL_TEST_FILE,
     CycleResult,
     Evaluation,
     ImplementationStatus,
@@ -194,11 +195,11 @@ class SelfImprovementAgent:
         known["improvement_description"] = made.description or analysis
         content = made.content.encode()
         known |= {"new_content": made.content, "sha256": hashlib.sha256(content).hexdigest()}
-        await write(session, self._path, made.content, made.tests if self.request.tool_spec is not None else "")
+        tests = made.tests if self.request.tool_spec is not None else ""
+        await write(session, self._path, made.content, tests)
         evaluation, left_out = await evaluate(session, self.request, self._path, made.content)
         if evaluation.passed_syntax_check is False or not evaluation.passed_self_tests:
             raise CycleFailure(_Status.FAILED_EVALUATION, "the candidate did not pass its tests", evaluation)
-        tests = made.tests if self.request.tool_spec is not None else ""
         problem = await tests_problem(partial(self._session, trace), self.request, self._path, tests, left_out)
         if problem:
             evaluation = evaluation.model_copy(update={"passed_self_tests": False, "notes": problem[:MAX_NOTES_CHARS]})
@@ -209,7 +210,10 @@ class SelfImprovementAgent:
         if critique.score < self.request.critique_threshold:
             text = f"the critique gave {critique.score:g}, under the threshold {self.request.critique_threshold:g}"
             raise CycleFailure(_Status.FAILED_EVALUATION, text, evaluation)
-        known |= {"diff_patch": await self._collect(session, known["sha256"], evaluation), "evaluation": evaluation}
+        known |= {
+            "diff_patch": await self._collect(session, known["sha256"], tests, evaluation),
+            "evaluation": evaluation,
+        }
         status = _Status.SUCCESS_NEEDS_APPROVAL if self._needs_person() else _Status.SUCCESS_EVALUATED
         return CycleResult(**known, implementation_status=status, code_updated_requires_restart=known["is_self"])
 
@@ -289,7 +293,7 @@ class SelfImprovementAgent:
         except ProviderError as error:
             return Critique(0.0, f"there is no critique: {error.message}"[:MAX_NOTES_CHARS])
 
-    async def _collect(self, session: Session, sha256: str, evaluation: Evaluation) -> str:
+    async def _collect(self, session: Session, sha256: str, tests: str, evaluation: Evaluation) -> str:
         """Bring the Changes home and return the diff of the target, which must be what the gates judged."""
         home, limits = ChangesFolder(self.folder / "changes"), session.policy.policy.limits
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -297,7 +301,7 @@ class SelfImprovementAgent:
             session.sandbox, session.baseline, home, limits.copy_out_bytes, session.protects, limits.workspace_inodes
         )
         change = next((item for item in changes if item.path == self._path), None)
-        problem = _problem(change, sha256) or _beside(changes, self._path)
+        problem = _problem(change, sha256) or _beside(changes, self._path, tests)
         if change is None or problem:
             raise CycleFailure(_Status.FAILED_EVALUATION, f"{self._path}: {problem}", evaluation)
         text = b"".join(patch(diffs([change], home.blobs))).decode("utf-8", "replace")
@@ -326,8 +330,11 @@ def _problem(change: Change | None, sha256: str) -> str:
     return "" if change.stored else change.note or "its content was not copied out"
 
 
-def _beside(changes: Iterable[Change], path: str) -> str:
-    """Say which other file that was there is no longer what it was: a test, or what a test compares with."""
+def _beside(changes: Iterable[Change], path: str, tests: str) -> str:
+    """Say which other file is no longer what it was: the candidate's own `tests`, or a file that was there before."""
+    came = next((item.sha256 for item in changes if item.path == TOOL_TEST_FILE), "")
+    if tests.strip() and came != hashlib.sha256(tests.encode()).hexdigest():
+        return f"modified another file while the tests ran: {TOOL_TEST_FILE}"
     other = next((item for item in changes if item.path != path and item.before and item.before.entry == "file"), None)
     return "" if other is None else f"{other.kind} another file while the tests ran: {plain_text(other.path)}"
 
