@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +15,7 @@ import pytest
 
 from mindx.sandbox.base_image import reference_of
 from mindx.sandbox.image_records import BaseImage
+from tests.setup.started_engine import started
 
 STARTS_WITHIN_S = 30.0
 
@@ -46,33 +44,8 @@ def podman() -> Iterator[str]:
     # Without the right to raise limits Podman starts nothing unless it is told of lower ones.
     (folder / "containers.conf").write_text('[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n')
     environ = os.environ | {"CONTAINERS_CONF": str(folder / "containers.conf")}
-    with open(folder / "log", "wb") as log:
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environ, start_new_session=True
-        )
-    try:
-        deadline = time.monotonic() + STARTS_WITHIN_S
-        while not answers(address):
-            if process.poll() is not None or time.monotonic() > deadline:
-                said = (folder / "log").read_text("utf-8", "replace").strip().splitlines()
-                pytest.skip(f"Podman does not start here: {said[-1] if said else 'it said nothing'}")
-            time.sleep(0.1)  # there is no event to wait for: the socket does not exist yet
-        yield address
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def answers(address: str) -> bool:
-    if not os.path.exists(address.removeprefix("unix://")):
-        return False
-    try:
-        docker.DockerClient(base_url=address, timeout=10).close()
-    except docker.errors.DockerException:
-        return False
-    return True
+    with started(command, folder, address, STARTS_WITHIN_S, environ) as answering:
+        yield answering
 
 
 def test_a_session_is_refused_clearly_and_leaves_nothing(

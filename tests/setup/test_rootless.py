@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +16,7 @@ import pytest
 
 from mindx.sandbox.base_image import reference_of
 from mindx.sandbox.image_records import BaseImage
+from tests.setup.started_engine import started
 
 UID = 4322
 STARTS_WITHIN_S = 60.0
@@ -64,35 +62,10 @@ def rootless() -> Iterator[str]:
     start = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "env", "-i", *environ, "sh", str(SCRIPT)]
     start += ["--data-root", str(home / "data"), "--exec-root", str(home / "exec")]
     script = " && ".join([*binds, 'exec "$@"'])
-    with open(folder / "log", "wb") as log:
-        # With --kill-child all that it started ends with it.
-        hold = ["unshare", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", *start]
-        process = subprocess.Popen(hold, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-    address = f"unix://{home}/docker.sock"
-    try:
-        deadline = time.monotonic() + STARTS_WITHIN_S
-        while not answers(address):
-            if process.poll() is not None or time.monotonic() > deadline:
-                said = (folder / "log").read_text("utf-8", "replace").strip().splitlines()
-                pytest.skip(f"no rootless engine starts here: {said[-1] if said else 'it said nothing'}")
-            time.sleep(0.1)  # there is no event to wait for: the socket does not exist yet
-        yield address
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def answers(address: str) -> bool:
-    if not os.path.exists(address.removeprefix("unix://")):
-        return False
-    try:
-        client = docker.DockerClient(base_url=address, timeout=10)
-        client.close()
-    except docker.errors.DockerException:
-        return False
-    return True
+    # With --kill-child all that it started ends with it.
+    hold = ["unshare", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", *start]
+    with started(hold, folder, f"unix://{home}/docker.sock", STARTS_WITHIN_S) as answering:
+        yield answering
 
 
 def test_sessions_start_and_what_the_engine_cannot_do_is_said(
