@@ -159,6 +159,8 @@ def _worked(work: AgentWork, goal: str, as_json: bool, agent: BDIAgent | None = 
         result, told = run_async(run)
     except KeyboardInterrupt:
         tell_changes(work)
+        if agent is not None:
+            remark(f"`mindx agent --resume {work.folder.run_id}` lets it go on")
         return INTERRUPTED
     if as_json:
         print_json(render_json({**_document(work, result), **told}))

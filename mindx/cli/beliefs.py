@@ -74,6 +74,9 @@ def list_beliefs(
         shown = shortened(escape_line(value, ci=False))
         name = escape_line(f"{belief.namespace}/{belief.key}", ci=False)
         click.echo(f"{name:<40} {belief.confidence:>5.2f}  {belief.source.value:<14} {shown}")
+    if not found:
+        asked = text or namespace or min_confidence or source
+        note("no belief fits that" if asked else "nothing is believed yet; `mindx agent GOAL` makes beliefs")
     if more:
         note(f"there are more than {limit}; see --limit")
 

@@ -24,7 +24,7 @@ from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.core.run import Outcome
-from mindx.errors import SandboxError
+from mindx.errors import InputError, SandboxError
 from mindx.settings import effective_policy
 
 EPILOG = """\b
@@ -193,7 +193,9 @@ def _find(name: str) -> StrategicCampaign:
     if name != "last":
         return store.load(name)
     found = store.list()
-    return found[0] if found else store.load("last")
+    if not found:
+        raise InputError("campaign_unknown", "there is no campaign yet; `mindx campaign run` makes one")
+    return found[0]
 
 
 def _store() -> CampaignStore:

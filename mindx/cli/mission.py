@@ -28,7 +28,7 @@ from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.core.run import Outcome
-from mindx.errors import MindxError, SandboxError
+from mindx.errors import InputError, MindxError, SandboxError
 from mindx.settings import effective_policy
 
 EPILOG = """\b
@@ -146,8 +146,12 @@ async def _seen_through(
 def _find(name: str) -> Mission:
     """Return a mission by its id, or the `last`. Raises InputError (mission_unknown, mission_corrupt)."""
     store = MissionStore(mind_dir() / "missions")
-    known = store.list() if name == "last" else ()
-    return known[0] if known else store.load(name)
+    if name != "last":
+        return store.load(name)
+    known = store.list()
+    if not known:
+        raise InputError("mission_unknown", "there is no mission yet; `mindx mission DIRECTIVE` begins one")
+    return known[0]
 
 
 def _print_end(mission: Mission, agint: AGInt, record: WorkRecord, as_json: bool) -> int:

@@ -27,7 +27,7 @@ from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.escape import escape_line, shortened
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
-from mindx.cli.prose import print_json
+from mindx.cli.prose import note, print_json
 from mindx.cli.store import run_store
 from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.agent_event import AgentEvent
@@ -103,6 +103,8 @@ def list_tasks(as_json: bool) -> None:
         document = {"schema_version": SCHEMA_VERSION, "tasks": [_row(ledger) for ledger in ledgers]}
         print_json(render_json(document))
         return
+    if not ledgers:
+        note("no task yet; `mindx task run OBJECTIVE` begins one")
     for ledger in ledgers:
         short = shortened(escape_line(ledger.objective))
         click.echo(f"{ledger.task_id:<20} {ledger.status.value:<10} {ledger.run_count:>3} runs  {short}")

@@ -62,7 +62,9 @@ def list_tools(every: bool, as_json: bool) -> None:
     for entry in entries:
         short = shortened(escape_line(entry.description))
         click.echo(f"{entry.id:<24} {entry.version:<14} {_state(entry):<13} {short}")
-    if not entries:
+    if not entries and registry.entries():
+        note("no tool is in use; --all lists those that were deprecated too")
+    elif not entries:
         note("no tool is registered; a campaign makes them: see `mindx campaign --help`")
 
 

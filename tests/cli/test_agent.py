@@ -65,11 +65,11 @@ def test_what_a_model_can_get_wrong(mindx, script, turns, code, text):
 
 
 @pytest.mark.parametrize("text", ["{", '{"error": "no_such"}', "17"])
-def test_a_script_that_is_none_is_the_providers_error(mindx, text):
+def test_a_script_that_is_none_is_bad_input(mindx, text):
     (mindx.folder / "bad.jsonl").write_text(text + "\n")
     done = mindx("agent", "--mind", "react", "hello", "--script", "bad.jsonl")
-    assert (done.code, done.out) == (6, "")
-    assert "script" in done.err
+    assert (done.code, done.out) == (2, "")
+    assert "bad.jsonl, line 1 is no " in done.err
 
 
 @pytest.mark.parametrize("verb", [("agent", "x"), ("chat",), ("task", "run", "x")])

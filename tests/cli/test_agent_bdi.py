@@ -179,3 +179,23 @@ def test_a_campaign_that_may_not_start_is_recorded_as_what_it_is(mindx, script):
     assert mindx("campaign", "stop").code == 0
     assert mindx("campaign", "run", "--script", script()).code == 3
     assert mindx("runs", "show", "last", "--json").json["error"]["code"] == "campaigns_stopped"
+
+
+@pytest.mark.parametrize(
+    ("verb", "code", "words"),
+    [
+        (["tools", "list"], 0, "no tool is registered"),
+        (["task", "list"], 0, "no task yet"),
+        (["campaign", "list"], 0, "no campaign yet"),
+        (["campaign", "show", "last"], 2, "there is no campaign yet"),
+        (["mission", "--resume", "last", "--script", "turns.jsonl"], 2, "there is no mission yet"),
+        (["beliefs", "list"], 0, "nothing is believed yet"),
+        (["beliefs", "list", "x"], 0, "no belief fits"),
+    ],
+)
+def test_where_there_is_nothing_it_is_said(mindx, script, verb, code, words):
+    """An empty answer of a verb could mean anything: nothing there, a wrong folder, a failure."""
+    script("x")
+    done = mindx(*verb)
+    assert (done.code, done.out) == (code, "")
+    assert words in done.err
