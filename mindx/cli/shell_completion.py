@@ -13,10 +13,10 @@ from mindx.cli.escape import escape_line
 from mindx.tools.simple_coder_args import COMMANDS
 
 Names = Callable[[str], Awaitable[Sequence[tuple[str, bool]]]]
-# Which word after the command is a path; of `run` and `start` every one may be.
+# Which word after the command is a path; of a program's line every one may be.
 _PATH_WORD = {"ls": 1, "cd": 1, "read": 1, "write": 1, "mkdir": 1, "rm": 1, "search": 2}
 _FOLDERS_ONLY = ("cd", "mkdir")
-_ANY_WORD = ("run", "start")
+_ANY_WORD = ("run", "start", "pty_open")
 
 
 class ShellCompleter(Completer):

@@ -12,6 +12,20 @@ from dataclasses import dataclass, field
 WORKSPACE = "/workspace"
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024
+MAX_TERMINAL = 1000  # rows, and columns
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """The size of a terminal: rows and columns, each 1 to MAX_TERMINAL."""
+
+    rows: int = 24
+    cols: int = 80
+
+    @property
+    def fits(self) -> bool:
+        """Whether a terminal can have this size."""
+        return 1 <= self.rows <= MAX_TERMINAL and 1 <= self.cols <= MAX_TERMINAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +37,8 @@ class Exec:
     `env` is added to the container's fixed variables. `timeout_s` None means no deadline.
     `max_output_bytes` caps what is kept of each stream: head and tail are kept, the rest is counted.
     `tells_files` has the Receipt name the files that changed, at the price of a look at each file of the workspace.
+    `terminal`, for what starts in the background only, is the program's controlling terminal; all output is stdout
+    then, of which the first `max_output_bytes` are kept, and `stdin` comes before what is sent later.
     """
 
     argv: tuple[str, ...]
@@ -33,6 +49,7 @@ class Exec:
     max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
     executable: str | None = None
     tells_files: bool = False
+    terminal: Terminal | None = None
 
 
 @dataclass(frozen=True, slots=True)

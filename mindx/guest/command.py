@@ -30,6 +30,7 @@ class RunningCommand:
         self.slot = request.slot
         self.pid = spawned.pid
         self.stdin = spawned.stdin
+        self.held = spawned.held  # of a terminal; -1: it has none
         self.input = memoryview(b"")
         self.input_ended = False
         self.streams = [
@@ -74,7 +75,7 @@ class RunningCommand:
                 self.input = self.input[os.write(self.stdin, self.input) :]
         except BlockingIOError:
             return False
-        except BrokenPipeError:
+        except OSError:  # EPIPE of a pipe, EIO of a terminal: nobody reads any more
             self.input_ended = True
             self.input = memoryview(b"")
         if self.input_ended:
@@ -97,6 +98,9 @@ class RunningCommand:
     def close(self) -> None:
         """Close every handle."""
         self.close_input()
+        if self.held >= 0:
+            os.close(self.held)
+            self.held = -1
         for stream in self.streams:
             if stream.handle >= 0:
                 os.close(stream.handle)

@@ -7,7 +7,7 @@ import os
 import select
 import time
 
-from . import cgroup, facts, processes, watchdog, wire
+from . import cgroup, facts, processes, terminal, watchdog, wire
 from .changed import MARK, Changed, Moment, changed_since
 from .command import RunningCommand, open_pidfd, refusal
 from .connection import Connection
@@ -98,7 +98,13 @@ class Crew:
         try:
             moment = self._moment() if request.tells_files else None
             spawned = self.spawner.spawn(
-                request.slot, request.argv, request.cwd, request.env, request.executable, request.has_stdin
+                request.slot,
+                request.argv,
+                request.cwd,
+                request.env,
+                request.executable,
+                request.has_stdin,
+                request.terminal,
             )
         except OSError as error:
             record = refusal(error)
@@ -114,6 +120,8 @@ class Crew:
         command.kills_before, command.moment = kills, moment
         self.commands[request.slot] = command
         for stream in command.streams:
+            if stream.handle < 0:
+                continue
             self.by_handle[stream.handle] = command
             if not self.reading_paused:
                 self.poll.register(stream.handle, select.POLLIN)
@@ -139,6 +147,12 @@ class Crew:
         if command is not None:
             command.take_input(payload)
             self._pass_input(command)
+
+    def resize(self, request_id: int, rows: int, cols: int) -> None:
+        """Give a command's terminal another size."""
+        command = self._find(request_id)
+        if command is not None and command.held >= 0:
+            terminal.resize(command.held, rows, cols)
 
     def _pass_input(self, command: RunningCommand) -> None:
         handle = command.stdin

@@ -11,6 +11,7 @@ import os
 
 from . import files
 from .identity import HOME, Identity, home_of
+from .terminal import Pair
 from .watchdog import Watch
 
 SYSTEM_PATH = (b"/usr/local/sbin", b"/usr/local/bin", b"/usr/sbin", b"/usr/bin", b"/sbin", b"/bin")
@@ -40,15 +41,19 @@ class NoFolder(OSError):
 
 
 class Spawned:
-    """A started program: its pid and our ends of its pipes; `stdin` is None when it reads from /dev/null."""
+    """A started program: its pid and our ends of its pipes; `stdin` is None when it reads from /dev/null.
 
-    __slots__ = ("pid", "stderr", "stdin", "stdout")
+    With a terminal `stdin` and `stdout` are its master, `stderr` is -1, and `held` is to be closed at its end.
+    """
 
-    def __init__(self, pid: int, stdin: int | None, stdout: int, stderr: int) -> None:
+    __slots__ = ("held", "pid", "stderr", "stdin", "stdout")
+
+    def __init__(self, pid: int, stdin: int | None, stdout: int, stderr: int, held: int = -1) -> None:
         self.pid = pid
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
+        self.held = held
 
 
 class Spawner:
@@ -85,7 +90,14 @@ class Spawner:
         raise OSError(refused, "no such program in the image")
 
     def spawn(
-        self, slot: int, argv: list[bytes], cwd: bytes, env: list[bytes], executable: bytes, has_stdin: bool
+        self,
+        slot: int,
+        argv: list[bytes],
+        cwd: bytes,
+        env: list[bytes],
+        executable: bytes,
+        has_stdin: bool,
+        terminal: tuple[int, int] | None = None,
     ) -> Spawned:
         """Start a program. Raises NoFolder, or OSError with the errno of the lookup or the exec."""
         path = executable or self.find(argv[0])
@@ -93,6 +105,8 @@ class Spawner:
         if slot:
             name = b"agent%d" % slot
             variables.update({b"HOME": home_of(slot), b"USER": name, b"LOGNAME": name})
+        if terminal:
+            variables[b"TERM"] = b"xterm"
         for pair in env:
             name, _, value = pair.partition(b"=")
             variables[name] = value
@@ -103,6 +117,8 @@ class Spawner:
         try:
             if slot:
                 make_home(home_of(slot))
+            if terminal:
+                return self._start_in_terminal(path, argv, cwd, variables, terminal)
             return self._start(path, argv, cwd, variables, has_stdin)
         finally:
             self._identity.come_back()
@@ -114,13 +130,9 @@ class Spawner:
         self, path: bytes, argv: list[bytes], cwd: bytes, variables: dict[bytes, bytes], has_stdin: bool
     ) -> Spawned:
         # The pipes are made here so that the agent owns them: `> /dev/stderr` opens one anew.
+        self._enter(cwd)
+        opened: list[int] = []
         try:
-            folder = self._root.open_directory(cwd)
-        except OSError as error:
-            raise NoFolder(error.errno, error.strerror) from None
-        opened = [folder]
-        try:
-            os.fchdir(folder)
             out_read, out_write = os.pipe()
             opened += (out_read, out_write)
             err_read, err_write = os.pipe()
@@ -145,7 +157,7 @@ class Spawner:
             for handle in opened:
                 os.close(handle)
             raise
-        for handle in (folder, out_write, err_write):
+        for handle in (out_write, err_write):
             os.close(handle)
         if has_stdin:
             os.close(in_read)
@@ -153,3 +165,40 @@ class Spawner:
             if end is not None:
                 os.set_blocking(end, False)
         return Spawned(pid, in_write, out_read, err_read)
+
+    def _start_in_terminal(
+        self, path: bytes, argv: list[bytes], cwd: bytes, variables: dict[bytes, bytes], size: tuple[int, int]
+    ) -> Spawned:
+        self._enter(cwd)
+        pair = Pair(*size)
+        try:
+            stdin = os.dup(pair.master)  # of its own: a handle is polled for one thing
+            try:
+                # A leader of a new session gets the first terminal that it opens for its own.
+                opening = (os.POSIX_SPAWN_OPEN, 0, pair.path, os.O_RDWR, 0)
+                pid = os.posix_spawn(
+                    path,
+                    argv,
+                    variables,
+                    file_actions=[opening, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)],
+                    setsid=True,
+                    setsigdef=IGNORED_BY_PYTHON,
+                )
+            except BaseException:
+                os.close(stdin)
+                raise
+        except BaseException:
+            pair.close()
+            raise
+        return Spawned(pid, stdin, pair.master, -1, pair.held)
+
+    def _enter(self, cwd: bytes) -> None:
+        """Change to the folder of a program. Raises NoFolder."""
+        try:
+            folder = self._root.open_directory(cwd)
+        except OSError as error:
+            raise NoFolder(error.errno, error.strerror) from None
+        try:
+            os.fchdir(folder)
+        finally:
+            os.close(folder)

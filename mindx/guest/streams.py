@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from _collections import deque  # type: ignore[import-not-found]  # what `collections` is slow to load
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 EMPTY = bytes.fromhex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 PIPE_BYTES = 1 << 20
 DEFAULT_PIPE_BYTES = 1 << 16
+TERMINAL_BYTES = 1 << 16  # more than the kernel holds of a terminal's output
 F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032
 
 
@@ -43,7 +45,10 @@ def new_sha256() -> object:
 
 
 class OutputStream:
-    """Reads a pipe to its end; the first `head_bytes` go out as they come, the last `tail_bytes` at the end."""
+    """Reads a pipe or a terminal's master (-1: nothing) to its end.
+
+    The first `head_bytes` go out as they come, the last `tail_bytes` at the end.
+    """
 
     def __init__(self, handle: int, number: int, head_bytes: int, tail_bytes: int) -> None:
         self.handle = handle
@@ -61,6 +66,10 @@ class OutputStream:
             data = os.read(self.handle, wire.CHUNK)
         except BlockingIOError:
             return True
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return False  # every handle of the terminal is closed
         if not data:
             return False
         if len(data) == DEFAULT_PIPE_BYTES:
@@ -79,7 +88,7 @@ class OutputStream:
         return True
 
     def drain(self, send_head: Callable[[int, bytes], None]) -> None:
-        """Take what dead writers left in the pipe.
+        """Take what dead writers left.
 
         Its capacity bounds that: a writer of another slot that was given the pipe could fill it for ever.
         """
@@ -88,7 +97,7 @@ class OutputStream:
             before = self.total
             if not self.pump(send_head) or self.total == before:
                 return
-            left = (left or fcntl.fcntl(self.handle, F_GETPIPE_SZ)) - (self.total - before)
+            left = (left or pipe_size(self.handle) or TERMINAL_BYTES) - (self.total - before)
             if left <= 0:
                 return
 

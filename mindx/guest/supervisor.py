@@ -113,6 +113,8 @@ class Supervisor:
             self._execute(request_id, payload)
         elif kind == wire.STDIN:
             self.crew.feed(request_id, payload)
+        elif kind == wire.RESIZE:
+            self.crew.resize(request_id, *wire.SIZE.unpack(payload))
         elif kind == wire.CANCEL:
             self._cancel(request_id)
         elif kind == wire.PING:

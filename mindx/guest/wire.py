@@ -19,7 +19,7 @@ CHUNK = 256 * 1024
 # host to guest
 HELLO = 1  # Settings as texts `key=value`; the guest says nothing before it
 EXEC = 2
-STDIN = 3  # a piece of the command's input; an empty one ends it; sent only after WANT
+STDIN = 3  # a piece of the command's input; an empty one ends it (of a terminal: nothing does); sent only after WANT
 CANCEL = 4  # ends a command, or gives up any other request; what has been answered already is left alone
 PING = 5
 READ = 6  # ReadRequest
@@ -34,6 +34,7 @@ GOODBYE = 14
 FAREWELL = 15  # the host has all it was owed; the guest may exit
 HOLD = 16  # the engine has paused the container: no deadline counts until RESUME, or HOLD_S after the pause
 RESUME = 17  # PAUSED_FOR: how long it stood still, by which every deadline moves
+RESIZE = 18  # SIZE: rows and columns of a command's terminal; one that has ended, or has none, is left alone
 
 # both ways
 DATA = 20
@@ -148,12 +149,12 @@ def split_texts(payload: bytes) -> list[bytes]:
 
 HAS_STDIN = 1
 TELLS_FILES = 2
-# slot, flags, argc, envc, deadline in ms (0: none), head and tail to keep of each stream in bytes
-_EXEC = struct.Struct("<BBHHIQQ")
+# slot, flags, argc, envc, deadline in ms (0: none), head and tail to keep of each stream in bytes, size of a terminal
+_EXEC = struct.Struct("<BBHHIQQHH")
 
 
 class ExecRequest:
-    """One program to run."""
+    """One program to run. `terminal` is (rows, columns), or None when its streams are pipes."""
 
     __slots__ = (
         "argv",
@@ -166,6 +167,7 @@ class ExecRequest:
         "slot",
         "tail_bytes",
         "tells_files",
+        "terminal",
     )
 
     def __init__(
@@ -180,6 +182,7 @@ class ExecRequest:
         has_stdin: bool,
         slot: int = 0,
         tells_files: bool = False,
+        terminal: tuple[int, int] | None = None,
     ) -> None:
         self.argv = argv
         self.cwd = cwd
@@ -191,6 +194,7 @@ class ExecRequest:
         self.has_stdin = has_stdin
         self.slot = slot
         self.tells_files = tells_files
+        self.terminal = terminal
 
     def pack(self) -> bytes:
         """Return the payload. Raises ValueError for a NUL in a text, struct.error for a number out of range."""
@@ -202,6 +206,7 @@ class ExecRequest:
             self.deadline_ms,
             self.head_bytes,
             self.tail_bytes,
+            *(self.terminal or (0, 0)),
         )
         return head + join_texts([self.cwd, self.executable, *self.argv, *self.env])
 
@@ -210,13 +215,14 @@ class ExecRequest:
         """Return the request of a payload. Raises WireError when the counts do not fit."""
         if len(payload) < _EXEC.size:
             raise WireError("an exec request of %d bytes" % len(payload))
-        slot, flags, argc, envc, deadline_ms, head, tail = _EXEC.unpack_from(payload)
+        slot, flags, argc, envc, deadline_ms, head, tail, rows, cols = _EXEC.unpack_from(payload)
         texts = payload[_EXEC.size :].split(b"\0")
         if len(texts) != 2 + argc + envc or not argc:
             raise WireError("an exec request of %d texts" % len(texts))
         argv, env = texts[2 : 2 + argc], texts[2 + argc :]
         has_stdin, tells_files = bool(flags & HAS_STDIN), bool(flags & TELLS_FILES)
-        return cls(argv, texts[0], env, texts[1], deadline_ms, head, tail, has_stdin, slot, tells_files)
+        terminal = (rows, cols) if rows else None
+        return cls(argv, texts[0], env, texts[1], deadline_ms, head, tail, has_stdin, slot, tells_files, terminal)
 
 
 FILES_UNSEEN = 0  # nobody asked
@@ -367,6 +373,7 @@ def unpack_entries(payload: bytes) -> list[tuple[bytes, int, int, int, int, byte
 READ_REQUEST = struct.Struct("<QI")  # the most bytes to read, and to send ahead of WANT (0: all); the path follows
 WANTED = struct.Struct("<I")
 PAUSED_FOR = struct.Struct("<Q")  # ns
+SIZE = struct.Struct("<HH")  # rows, columns
 WRITE_REQUEST = struct.Struct("<QiH")  # size, mode (-1: keep), length of path; path and first data follow
 PUT_RECORD = struct.Struct("<BxHQHH")  # kind, mode, size, length of path and of target; both and the data follow
 MANIFEST_REQUEST = struct.Struct("<I")  # the most entries

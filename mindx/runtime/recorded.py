@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any, Literal, TypeVar
 
-from mindx.core.command import Exec, FileCommand, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
+from mindx.core.command import Exec, FileCommand, ListDir, MakeDir, ReadFile, Remove, Stat, Terminal, WriteFile
 from mindx.core.receipt import ExecResult, Receipt
 from mindx.errors import MindxError, SandboxError, StateError
 from mindx.sandbox.attest import Attestation
@@ -84,6 +84,28 @@ class RecordedSandbox(Sandbox):
     async def stop_background(self, background_id: str) -> BackgroundState:
         """Kill it, and record its Receipt."""
         return await self._look(background_id, self._inner.stop_background(background_id))
+
+    async def send_background(self, background_id: str, data: bytes) -> None:
+        """Type into its terminal, and record how many bytes."""
+        asked = {"background_id": background_id, "bytes": len(data)}
+        await self._terminal("background_sent", asked, self._inner.send_background(background_id, data))
+
+    async def resize_background(self, background_id: str, terminal: Terminal) -> None:
+        """Give its terminal another size, and record it."""
+        asked = {"background_id": background_id, "rows": terminal.rows, "cols": terminal.cols}
+        await self._terminal("background_resized", asked, self._inner.resize_background(background_id, terminal))
+
+    async def _terminal(self, kind: str, asked: dict[str, Any], work: Awaitable[None]) -> None:
+        try:
+            await work
+        except (Exception, asyncio.CancelledError) as error:
+            self._record_failure(kind, error, **asked)
+            raise
+        self._recorder.record(kind, **asked)
+
+    async def await_background(self, background_id: str, seen: int, timeout_s: float) -> BackgroundState:
+        """Wait for output or the end, and record its Receipt the first time that it is seen to have ended."""
+        return await self._look(background_id, self._inner.await_background(background_id, seen, timeout_s))
 
     async def _look(self, background_id: str, asking: Awaitable[BackgroundState]) -> BackgroundState:
         try:
@@ -193,6 +215,8 @@ def _asked(command: Exec) -> dict[str, Any]:
         asked["executable"] = command.executable
     if command.stdin:
         asked["stdin_bytes"] = len(command.stdin)
+    if command.terminal is not None:
+        asked["terminal"] = {"rows": command.terminal.rows, "cols": command.terminal.cols}
     return asked
 
 

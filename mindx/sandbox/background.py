@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 from collections.abc import Callable
 
-from mindx.core.command import Exec
+from mindx.core.command import Exec, Terminal
 from mindx.core.receipt import ExecResult
 from mindx.errors import SandboxError
 from mindx.sandbox.base import BackgroundState
@@ -72,6 +73,31 @@ class BackgroundCommands:
             return BackgroundState(background_id, execution.command, result.stdout, result.stderr, result)
         stdout, stderr = execution.so_far()
         return BackgroundState(background_id, execution.command, stdout, stderr, None)
+
+    def send(self, background_id: str, data: bytes) -> None:
+        """Type into the terminal of one. Raises SandboxError as Sandbox.send_background does."""
+        self._find_running(background_id).type(data)
+
+    def resize(self, background_id: str, terminal: Terminal) -> None:
+        """Give the terminal of one another size. Raises SandboxError as Sandbox.resize_background does."""
+        execution = self._find_running(background_id)
+        if not terminal.fits:
+            raise SandboxError(
+                "bad_command", f"A terminal cannot have {terminal.rows} rows and {terminal.cols} columns."
+            )
+        execution.resize(terminal)
+
+    def _find_running(self, background_id: str) -> Execution:
+        execution = self._find(background_id)
+        if execution.ended:
+            raise SandboxError("background_over", f"The background command {background_id} has ended.")
+        return execution
+
+    async def news(self, background_id: str, seen: int, timeout_s: float) -> None:
+        """Wait until one has said more than `seen` bytes or ended, at most `timeout_s`."""
+        execution = self._find(background_id)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(execution.more_than(seen), timeout_s)
 
     async def stop(self, background_id: str) -> None:
         """Kill one, if it still runs, and wait until nothing of it is left. Raises SandboxLostError."""

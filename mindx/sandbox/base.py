@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from mindx.core.command import Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
+from mindx.core.command import Exec, ListDir, MakeDir, ReadFile, Remove, Stat, Terminal, WriteFile
 from mindx.core.receipt import ExecResult
 from mindx.errors import SandboxError
 
@@ -106,7 +106,8 @@ class Sandbox(ABC):
         """Start a program beside the others and return its id; it survives them, and dies with the session.
 
         It runs as a user of its own with the session's group, and writes only what the group may write.
-        `timeout_s` None: until it is stopped. Raises SandboxError: background_off, background_full, bad_command.
+        `timeout_s` None: until it is stopped. With `terminal` it is for send, resize and await too.
+        Raises SandboxError: background_off, background_full, bad_command.
         """
         raise SandboxError("background_off", "This sandbox runs nothing in the background.")
 
@@ -116,6 +117,21 @@ class Sandbox(ABC):
 
     async def stop_background(self, background_id: str) -> BackgroundState:
         """Kill it and all that it left, if it still runs, and say how it ended. Raises as poll_background does."""
+        return await self.poll_background(background_id)
+
+    async def send_background(self, background_id: str, data: bytes) -> None:
+        """Type into the terminal of one that runs; what the program does not take yet waits, up to a limit.
+
+        Raises SandboxError: background_unknown, background_over, background_no_terminal, background_stuck.
+        """
+        raise SandboxError("background_unknown", "This sandbox runs nothing in the background.")
+
+    async def resize_background(self, background_id: str, terminal: Terminal) -> None:
+        """Give the terminal of one that runs another size. Raises as send_background does, and bad_command."""
+        raise SandboxError("background_unknown", "This sandbox runs nothing in the background.")
+
+    async def await_background(self, background_id: str, seen: int, timeout_s: float) -> BackgroundState:
+        """Say how it stands as soon as more than `seen` bytes of stdout are kept, it has ended, or the time is over."""
         return await self.poll_background(background_id)
 
     @abstractmethod

@@ -11,8 +11,10 @@ import hashlib
 MAX_TAIL_BYTES = 1024 * 1024  # the guest holds it in the container's memory
 
 
-def split_cap(max_bytes: int) -> tuple[int, int]:
-    """Return how many bytes of head and of tail are kept under a cap of `max_bytes`."""
+def split_cap(max_bytes: int, head_only: bool = False) -> tuple[int, int]:
+    """Return how many bytes of head and of tail are kept under a cap of `max_bytes`; a tail is seen at the end only."""
+    if head_only:
+        return max_bytes, 0
     tail = min(max_bytes - max_bytes * 3 // 4, MAX_TAIL_BYTES)
     return max_bytes - tail, tail
 
@@ -39,10 +41,10 @@ def join(head: bytes, tail: bytes, total: int) -> tuple[bytes, bool]:
 class CappedStream:
     """Takes a stream piece by piece; counts and digests all of it, keeps its head and its tail."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, head_only: bool = False) -> None:
         if max_bytes < 0:
             raise ValueError(f"max_bytes must not be negative: {max_bytes}")
-        self._head_bytes, self._tail_bytes = split_cap(max_bytes)
+        self._head_bytes, self._tail_bytes = split_cap(max_bytes, head_only)
         self._head = bytearray()
         self._tail = bytearray()
         self._digest = hashlib.sha256()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import docker
 
-from mindx.core.command import WORKSPACE, Exec
+from mindx.core.command import WORKSPACE, Exec, Terminal
 from mindx.core.receipt import ExecResult
 from mindx.errors import FileError, SandboxError, SandboxLostError
 from mindx.guest import wire
@@ -321,6 +321,22 @@ class DockerSandbox(FileRequests):
         """Kill it and all that it left."""
         self._open_channel()
         await to_the_end(self._background.stop(background_id))
+        return self._background.state(background_id)
+
+    async def send_background(self, background_id: str, data: bytes) -> None:
+        """Type into its terminal."""
+        self._open_channel()
+        self._background.send(background_id, data)
+
+    async def resize_background(self, background_id: str, terminal: Terminal) -> None:
+        """Give its terminal another size."""
+        self._open_channel()
+        self._background.resize(background_id, terminal)
+
+    async def await_background(self, background_id: str, seen: int, timeout_s: float) -> BackgroundState:
+        """Wait for output or the end."""
+        self._open_channel()
+        await self._background.news(background_id, seen, timeout_s)
         return self._background.state(background_id)
 
     # -- the engine's word

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
+from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, Terminal, WriteFile
 from mindx.core.receipt import ExecResult
 from mindx.core.verdict import Verdict
 from mindx.errors import DeniedError
@@ -83,6 +83,18 @@ class Driver(Sandbox):
     async def stop_background(self, background_id: str) -> BackgroundState:
         """Kill it."""
         return await self._sandbox.stop_background(background_id)
+
+    async def send_background(self, background_id: str, data: bytes) -> None:
+        """Type into the terminal of a program that the policy has allowed."""
+        await self._sandbox.send_background(background_id, data)
+
+    async def resize_background(self, background_id: str, terminal: Terminal) -> None:
+        """Give its terminal another size."""
+        await self._sandbox.resize_background(background_id, terminal)
+
+    async def await_background(self, background_id: str, seen: int, timeout_s: float) -> BackgroundState:
+        """Wait for output or the end."""
+        return await self._sandbox.await_background(background_id, seen, timeout_s)
 
     async def read_file(self, command: ReadFile) -> bytes:
         """Read a file, if the policy allows it."""

@@ -8,7 +8,7 @@ import os
 from hashlib import sha256
 from typing import Any, Literal
 
-from mindx.core.command import Exec
+from mindx.core.command import MAX_TERMINAL, Exec, Terminal
 from mindx.core.receipt import EMPTY_SHA256, ExecResult, ExitCause, KilledProcess, Receipt
 from mindx.errors import SandboxError, SandboxLostError
 from mindx.guest import wire
@@ -29,6 +29,7 @@ EMPTY = bytes.fromhex(EMPTY_SHA256)
 MAX_DEADLINE_MS = 2**32 - 1
 SMALL_BYTES = 4096
 SHARED_BYTES = 64 * 1024
+MAX_TYPED_BYTES = 256 * 1024  # that wait for a program which does not read
 
 
 def request_of(command: Exec, slot: int = 0) -> wire.ExecRequest:
@@ -38,7 +39,10 @@ def request_of(command: Exec, slot: int = 0) -> wire.ExecRequest:
     for name in command.env:
         if not name or "=" in name:
             raise ValueError(f"{name!r} is no name of a variable")
-    head, tail = capped.split_cap(command.max_output_bytes)
+    terminal = command.terminal
+    if terminal is not None and not (slot and terminal.fits):
+        raise ValueError(f"a terminal is for the background, and has 1 to {MAX_TERMINAL} rows and columns")
+    head, tail = capped.split_cap(command.max_output_bytes, head_only=terminal is not None)
     deadline_ms = 0 if command.timeout_s is None else max(1, min(MAX_DEADLINE_MS, math.ceil(command.timeout_s * 1000)))
     return wire.ExecRequest(
         argv=[os.fsencode(word) for word in command.argv],
@@ -48,9 +52,10 @@ def request_of(command: Exec, slot: int = 0) -> wire.ExecRequest:
         deadline_ms=deadline_ms,
         head_bytes=head,
         tail_bytes=tail,
-        has_stdin=bool(command.stdin),
+        has_stdin=bool(command.stdin) or terminal is not None,
         slot=slot,
         tells_files=command.tells_files,
+        terminal=None if terminal is None else (terminal.rows, terminal.cols),
     )
 
 
@@ -64,7 +69,10 @@ class Execution:
         self._listen = on_output
         self._streams = (Kept("stdout"), Kept("stderr"))
         self._sent_stdin = 0
-        self._stdin_ended = not command.stdin
+        self._stdin_ended = not command.stdin and command.terminal is None
+        self._typed = bytearray(command.stdin) if command.terminal is not None else None  # and not sent yet
+        self._wanted = False  # the guest takes more of it
+        self._news: asyncio.Event | None = None  # made by the first who waits for output
         self._listener_error: Exception | None = None
         self.ended = False  # the answer has come, also when nobody waited for it in that moment
         self.done: asyncio.Future[ExecResult] = asyncio.get_running_loop().create_future()
@@ -106,13 +114,46 @@ class Execution:
         out, err = self._streams
         return b"".join(out.head), b"".join(err.head)
 
+    async def more_than(self, seen: int) -> None:
+        """Return when more than `seen` bytes of stdout are kept, or it has ended."""
+        news = self._news = self._news or asyncio.Event()
+        while not self.ended and self._streams[0].kept_bytes <= seen:
+            news.clear()
+            await news.wait()
+
+    def type(self, data: bytes) -> None:
+        """Type into the terminal. Raises SandboxError: background_no_terminal, background_stuck."""
+        if self._typed is None:
+            raise no_terminal()
+        if len(self._typed) + len(data) > MAX_TYPED_BYTES:
+            raise SandboxError(
+                "background_stuck",
+                f"The program does not read: {len(self._typed):,} bytes wait for it already.",
+                recoverable=True,
+            )
+        self._typed += data
+        if self._wanted:
+            self._send_typed()
+
+    def resize(self, terminal: Terminal) -> None:
+        """Give the terminal another size. Raises SandboxError: background_no_terminal."""
+        if self._typed is None:
+            raise no_terminal()
+        self._channel.send(wire.RESIZE, self.request_id, wire.SIZE.pack(terminal.rows, terminal.cols))
+
+    def _tell_news(self) -> None:
+        if self._news is not None:
+            self._news.set()
+
     def _end(self) -> None:
         self.ended = True
+        self._tell_news()
         self._channel.end(self.request_id)
 
     def lose(self, error: SandboxLostError) -> None:
         """Pass the error on."""
         self.ended = True
+        self._tell_news()
         if not self.done.done():
             self.done.set_exception(error)
 
@@ -122,6 +163,7 @@ class Execution:
         stream = self._streams[flags - 1]
         if stream.take(payload, kind == wire.TAIL) > self._command.max_output_bytes:
             raise wire.WireError("more output than was asked for")
+        self._tell_news()
         if kind == wire.OUT:
             self._tell(stream.name, payload)
 
@@ -143,10 +185,22 @@ class Execution:
     def _send_stdin(self) -> None:
         if self._stdin_ended:
             raise wire.WireError("more input is wanted after its end")
+        if self._typed is not None:
+            self._wanted = True
+            self._send_typed()
+            return
         data = self._command.stdin[self._sent_stdin : self._sent_stdin + wire.CHUNK]
         self._sent_stdin += len(data)
         self._stdin_ended = not data
         self._channel.send(wire.STDIN, self.request_id, data)
+
+    def _send_typed(self) -> None:
+        """Send what was typed, if anything; nothing is the end of a pipe, and a terminal has none."""
+        if self._typed:
+            data = bytes(self._typed[: wire.CHUNK])
+            del self._typed[: wire.CHUNK]
+            self._wanted = False
+            self._channel.send(wire.STDIN, self.request_id, data)
 
     def _result(self, record: wire.ExitRecord) -> ExecResult:
         stdout, stdout_cut = self._checked(self._streams[0], record.stdout_bytes, record.stdout_sha256)
@@ -203,6 +257,11 @@ def keep(parts: list[bytes | bytearray], piece: bytes) -> None:
         last += piece
     else:
         parts.append(bytearray(piece) if len(piece) < SMALL_BYTES else piece)
+
+
+def no_terminal() -> SandboxError:
+    """Return the error of what only a terminal can do."""
+    return SandboxError("background_no_terminal", "This background command has no terminal.")
 
 
 def spawn_error(payload: bytes, command: Exec) -> SandboxError:

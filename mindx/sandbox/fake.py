@@ -15,13 +15,14 @@ from typing import Any
 
 import anyio
 
-from mindx.core.command import WORKSPACE, Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
+from mindx.core.command import WORKSPACE, Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, Terminal, WriteFile
 from mindx.core.receipt import ExecResult, ExitCause, KilledProcess, Receipt
 from mindx.errors import FileError, SandboxError, SandboxLostError
 from mindx.sandbox.base import BackgroundState, Entry, ManifestEntry, OutputListener, PutItem, Sandbox
 from mindx.sandbox.capped import CappedStream
 from mindx.sandbox.fake_background import FakeBackground
 from mindx.sandbox.fake_programs import PIECE_BYTES, PROGRAMS, Program, ProgramContext, ProgramEnd
+from mindx.sandbox.fake_terminal import FakeTerminal
 from mindx.sandbox.fake_tree import ENTER, Node, Tree, file_error
 
 DEFAULT_WORKSPACE_BYTES = 256 * 1024 * 1024
@@ -86,10 +87,14 @@ class FakeSandbox(Sandbox):
     async def execute(self, command: Exec, on_output: OutputListener | None = None) -> ExecResult:
         """Run one of the programs; see Sandbox.execute."""
         self._take(command)
+        if command.terminal is not None:
+            raise SandboxError("bad_command", "a terminal is for what starts in the background")
         async with self._turn:
             return await self._start(command, on_output)
 
-    async def _start(self, command: Exec, on_output: OutputListener | None) -> ExecResult:
+    async def _start(
+        self, command: Exec, on_output: OutputListener | None, terminal: FakeTerminal | None = None
+    ) -> ExecResult:
         self._check()
         program = self._programs.get(command.argv[0])
         cause = ExitCause.NOT_FOUND
@@ -99,7 +104,7 @@ class FakeSandbox(Sandbox):
             program, cause = None, ExitCause.NOT_EXECUTABLE
         if program is None:
             return ExecResult(command, Receipt(cause), b"", b"")
-        return await self._run(program, command, on_output)
+        return await self._run(program, command, on_output, terminal)
 
     async def start_background(self, command: Exec) -> str:
         """Start one of the programs beside the others."""
@@ -108,6 +113,8 @@ class FakeSandbox(Sandbox):
             raise SandboxError("background_off", "this sandbox allows no background commands")
         if sum(1 for one in self._background.values() if not one.task.done()) >= self._most_background:
             raise SandboxError("background_full", "too many background commands run already; stop one")
+        if command.terminal is not None and not command.terminal.fits:
+            raise SandboxError("bad_command", "a terminal cannot have this size")
         background_id = f"b{len(self._background) + 1}"
         self._background[background_id] = FakeBackground(self._start, command)
         return background_id
@@ -120,6 +127,23 @@ class FakeSandbox(Sandbox):
         """Kill it, if it still runs."""
         one = self._one_of_background(background_id)
         await one.stop()
+        return one.state(background_id)
+
+    async def send_background(self, background_id: str, data: bytes) -> None:
+        """Type into its terminal; what a program does not read waits without a limit."""
+        self._one_of_background(background_id).terminal(background_id).type(data)
+
+    async def resize_background(self, background_id: str, terminal: Terminal) -> None:
+        """Give its terminal another size."""
+        found = self._one_of_background(background_id).terminal(background_id)
+        if not terminal.fits:
+            raise SandboxError("bad_command", "a terminal cannot have this size")
+        found.size = terminal
+
+    async def await_background(self, background_id: str, seen: int, timeout_s: float) -> BackgroundState:
+        """Wait for output or the end."""
+        one = self._one_of_background(background_id)
+        await one.news(seen, timeout_s)
         return one.state(background_id)
 
     def _one_of_background(self, background_id: str) -> FakeBackground:
@@ -228,8 +252,11 @@ class FakeSandbox(Sandbox):
             return False
         return node.kind == "directory" and bool(node.mode & ENTER)
 
-    async def _run(self, program: Program, command: Exec, on_output: OutputListener | None) -> ExecResult:
-        out, err = CappedStream(command.max_output_bytes), CappedStream(command.max_output_bytes)
+    async def _run(
+        self, program: Program, command: Exec, on_output: OutputListener | None, terminal: FakeTerminal | None
+    ) -> ExecResult:
+        out = CappedStream(command.max_output_bytes, head_only=terminal is not None)
+        err = CappedStream(command.max_output_bytes)
         shown = {"stdout": 0, "stderr": 0}
 
         def write(name: str, stream: CappedStream, data: bytes) -> None:
@@ -244,10 +271,13 @@ class FakeSandbox(Sandbox):
             cwd=command.cwd,
             env={**FIXED_ENV, **command.env},
             stdin=command.stdin,
-            write_stdout=lambda data: write("stdout", out, data),
-            write_stderr=lambda data: write("stderr", err, data),
+            write_stdout=terminal.write if terminal else lambda data: write("stdout", out, data),
+            write_stderr=terminal.write if terminal else lambda data: write("stderr", err, data),
             fs=self.tree,
+            terminal=terminal,
         )
+        if terminal is not None:
+            terminal.connect(lambda data: write("stdout", out, data))
         pid, self._next_pid = self._next_pid, self._next_pid + 1
         before = self._held() if command.tells_files else None
         started_s = anyio.current_time()
@@ -297,13 +327,20 @@ class FakeSandbox(Sandbox):
         with anyio.move_on_after(timeout_s) as scope:
             self._running.add(scope)
             try:
-                end = ProgramEnd(ExitCause.EXIT, exit_code=await program(context))
+                end = await _end_of(program, context)
             except ProgramEnd as other:
                 end = other
             finally:
                 self._running.discard(scope)
         # A program that swallows its kill ends no better than one that does not.
         return ProgramEnd(ExitCause.TIMEOUT) if scope.cancel_called else end
+
+
+async def _end_of(program: Program, context: ProgramContext) -> ProgramEnd:
+    if context.terminal is None:
+        return ProgramEnd(ExitCause.EXIT, exit_code=await program(context))
+    code = await context.terminal.until_interrupt(program(context))
+    return ProgramEnd(ExitCause.SIGNAL, signal=2) if code is None else ProgramEnd(ExitCause.EXIT, exit_code=code)
 
 
 def _entry(path: str, node: Node) -> Entry:

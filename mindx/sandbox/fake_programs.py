@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 
 from mindx.core.receipt import ExitCause
 from mindx.errors import FileError
+from mindx.sandbox.fake_terminal import FakeTerminal
 from mindx.sandbox.fake_tree import Tree
 
 PIECE_BYTES = 64 * 1024  # what a pipe holds
@@ -32,7 +34,10 @@ class ProgramEnd(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProgramContext:
-    """What a program sees: its arguments, folder, variables and input, two outputs and the container's files."""
+    """What a program sees: its arguments, folder, variables and input, two outputs and the container's files.
+
+    With a terminal both outputs are its, and so is the input, line by line.
+    """
 
     argv: tuple[str, ...]
     cwd: str
@@ -41,6 +46,7 @@ class ProgramContext:
     write_stdout: Callable[[bytes], None]
     write_stderr: Callable[[bytes], None]
     fs: Tree
+    terminal: FakeTerminal | None = None
 
     def resolve(self, path: str) -> str:
         """Return `path` as an absolute one, as seen from cwd."""
@@ -52,7 +58,7 @@ class ProgramContext:
         return code
 
 
-Program = Callable[[ProgramContext], Awaitable[int]]
+Program = Callable[[ProgramContext], Coroutine[Any, Any, int]]
 
 
 async def true(ctx: ProgramContext) -> int:
@@ -84,6 +90,10 @@ async def cat(ctx: ProgramContext) -> int:
     """Write files (stdin for `-` or none) one after another; one that cannot be read makes the exit code 1."""
     code = 0
     for name in ctx.argv[1:] or ("-",):
+        if name == "-" and ctx.terminal is not None:
+            while line := await ctx.terminal.read():
+                ctx.write_stdout(line)
+            continue
         try:
             data = ctx.stdin if name == "-" else ctx.fs.read(ctx.resolve(name), follow=True)
         except FileError as error:
@@ -105,6 +115,20 @@ async def sleep(ctx: ProgramContext) -> int:
         return ctx.fail("invalid time interval")
     await anyio.sleep(delay_s)
     return 0
+
+
+async def stty(ctx: ProgramContext) -> int:
+    """Write the rows and columns of the terminal (`stty size`)."""
+    if ctx.argv[1:] != ("size",) or ctx.terminal is None:
+        return ctx.fail("only `size` of a terminal is known")
+    ctx.write_stdout(b"%d %d\n" % (ctx.terminal.size.rows, ctx.terminal.size.cols))
+    return 0
+
+
+async def tty(ctx: ProgramContext) -> int:
+    """Say whether there is a terminal."""
+    ctx.write_stdout(b"/dev/pts/0\n" if ctx.terminal else b"not a tty\n")
+    return 0 if ctx.terminal else 1
 
 
 async def pwd(ctx: ProgramContext) -> int:
@@ -147,6 +171,8 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
         "echo": echo,
         "cat": cat,
         "sleep": sleep,
+        "stty": stty,
+        "tty": tty,
         "pwd": pwd,
         "printenv": printenv,
         "chmod": chmod,

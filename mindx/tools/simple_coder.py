@@ -87,7 +87,9 @@ class SimpleCoder(CommandTool[args.Call, CoderState]):
     async def do(self, call: args.Call, state: CoderState, sandbox: Sandbox) -> Outcome:
         """Do it; see CommandTool.do. A refusal or a failure leaves the state as it was."""
         try:
-            outcome = await take(Step(call, state, self.lower(call, state), sandbox, self.describe))
+            outcome = await take(
+                Step(call, state, self.lower(call, state), sandbox, self.describe, self.settings.timeout_s)
+            )
         except CallError as refused:
             outcome = refusal(refused, state)
         except DeniedError as denied:

@@ -3,110 +3,33 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mindx.core.quote import quoted
 from mindx.tools.param_faults import refused
-from mindx.tools.words import WordsError, split_words
-
-MAX_CONTENT_BYTES = 16 * 1024 * 1024
-MAX_ARGV_BYTES = 1024 * 1024  # half of what Linux passes to a program with the usual 8 MiB stack
-_WORD_OVERHEAD = 9  # the closing NUL and a pointer
-MAX_WORD_BYTES = 128 * 1024 - 1  # Linux MAX_ARG_STRLEN, with its closing NUL
-MAX_TIMEOUT_S = 24 * 3600.0
-MAX_VALUE_BYTES = 32 * 1024
-MAX_NAME = 100
-MAX_TAIL = 1_000_000
-MAX_SEARCH = 1000
-
-_VENV_NAME = re.compile(r"[A-Za-z0-9_.-]+")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Variables that change which program runs, or what a listed program is, behind the policy's back; and those that
-# SimpleCoder or the container set themselves. This is early advice: a program that runs may set what it likes.
-_RESERVED = re.compile(
-    r"LD_\w*|DYLD_\w*|GCONV_PATH|GLIBC_TUNABLES|PATH|HOME|SHELL|USER|LOGNAME|VIRTUAL_ENV|IFS|ENV|BASH_ENV|BASHOPTS|SHELLOPTS|PS4"
-    r"|BASH_FUNC_\w*|PYTHONHOME|PYTHONSTARTUP|PYTHONEXECUTABLE|PYTHONPLATLIBDIR|GIT_\w*|EDITOR|VISUAL|PAGER"
-    r"|PERL5OPT|PERL5LIB|PERL5DB|RUBYOPT|NODE_OPTIONS|JAVA_TOOL_OPTIONS"
+from mindx.tools.simple_coder_fields import (
+    MAX_ARGV_BYTES,
+    MAX_WORD_BYTES,
+    WORD_OVERHEAD,
+    Cmdline,
+    Content,
+    Expected,
+    Keys,
+    SearchText,
+    Size,
+    Tail,
+    Timeout,
+    Typed,
+    Value,
+    Variable,
+    VenvName,
+    Word,
 )
-
-
-def _sized(text: str, limit: int, what: str, nul: bool = False) -> str:
-    try:
-        size = len(text.encode("utf-8"))
-    except UnicodeEncodeError:
-        raise refused("holds half of a surrogate pair, which is no character") from None
-    if not nul and "\0" in text:
-        raise refused(f"holds a NUL byte, which no {what} can")
-    if size > limit:
-        raise refused(f"has {size:,} bytes; a {what} has at most {limit:,}")
-    return text
-
-
-def _content(text: str) -> str:
-    return _sized(text, MAX_CONTENT_BYTES, "text", nul=True)
-
-
-def _word(text: str) -> str:
-    return _sized(text, MAX_WORD_BYTES, "argument")
-
-
-def _cmdline(text: str) -> str:
-    return _sized(text, MAX_ARGV_BYTES, "command line")
-
-
-def _value(text: str) -> str:
-    return _sized(text, MAX_VALUE_BYTES, "variable")
-
-
-def _timeout(timeout_s: float) -> float:
-    if not (math.isfinite(timeout_s) and 0 < timeout_s <= MAX_TIMEOUT_S):
-        raise refused(f"is more than 0 and at most {MAX_TIMEOUT_S:,.0f}, not {timeout_s:g}")
-    return timeout_s
-
-
-def _tail(lines: int) -> int:
-    if not 1 <= lines <= MAX_TAIL:
-        raise refused(f"is from 1 to {MAX_TAIL:,} lines, not {lines}")
-    return lines
-
-
-def _venv_name(name: str) -> str:
-    if not _VENV_NAME.fullmatch(name) or name in (".", "..") or len(name) > MAX_NAME:
-        raise refused(
-            "is no name for a virtual environment",
-            f"use up to {MAX_NAME} of A-Z a-z 0-9 _ . - (not . or ..), such as `.venv`",
-        )
-    return name
-
-
-def _variable(name: str) -> str:
-    if not _VARIABLE.fullmatch(name) or len(name) > MAX_NAME:
-        raise refused("is no name for a variable", f"use up to {MAX_NAME} of A-Z a-z 0-9 _, no digit first")
-    if _RESERVED.fullmatch(name):
-        raise refused(f"is `{name}`, which is reserved: it changes which program runs, or mindx sets it itself")
-    return name
-
-
-def _search_text(text: str) -> str:
-    if not text or "\n" in text or len(text) > MAX_SEARCH:
-        raise refused(f"is one line of 1 to {MAX_SEARCH:,} characters")
-    return _word(text)
-
-
-SearchText = Annotated[str, AfterValidator(_search_text)]
-Content = Annotated[str, AfterValidator(_content)]
-Word = Annotated[str, AfterValidator(_word)]
-VenvName = Annotated[str, AfterValidator(_venv_name)]
-Variable = Annotated[str, AfterValidator(_variable)]
-Value = Annotated[str, AfterValidator(_value)]
-Cmdline = Annotated[str, AfterValidator(_cmdline)]
-Timeout = Annotated[float, AfterValidator(_timeout)]
-Tail = Annotated[int, AfterValidator(_tail)]
+from mindx.tools.simple_coder_keys import KEYS
+from mindx.tools.words import WordsError, split_words
 
 
 class Call(BaseModel):
@@ -234,7 +157,7 @@ class ProgramCall(Call):
             )
         if any(len(word.encode()) > MAX_WORD_BYTES for word in words):
             raise refused(f"an argument has more than {MAX_WORD_BYTES:,} bytes", path=self.subject)
-        if sum(len(word.encode()) + _WORD_OVERHEAD for word in words) > MAX_ARGV_BYTES:
+        if sum(len(word.encode()) + WORD_OVERHEAD for word in words) > MAX_ARGV_BYTES:
             raise refused(f"the arguments have more than {MAX_ARGV_BYTES:,} bytes", path=self.subject)
         return self
 
@@ -269,10 +192,10 @@ class Start(ProgramCall):
 
 
 class JobCall(Call):
-    """A call about a job that `start` has begun; not a command itself."""
+    """A call about a job that `start` or `pty_open` has begun; not a command itself."""
 
     result_keys: ClassVar[str] = "job, state, return_code, exit_cause, message"
-    job: str = Field(description="what `start` has returned: `job1` for the first")
+    job: str = Field(description="what `start` or `pty_open` has returned: `job1` for the first")
 
 
 class Poll(JobCall):
@@ -293,6 +216,71 @@ class Stop(JobCall):
     """Kill a background job with all that it has started; one that has ended is fine."""
 
     command: ClassVar[str] = "stop"
+
+
+class PtyOpen(ProgramCall):
+    """Start one program in a terminal, in the background; needs a policy with `limits.background`."""
+
+    command: ClassVar[str] = "pty_open"
+    result_keys: ClassVar[str] = "job, message"
+    rows: Size = Field(24, description="the terminal's rows, at most 1,000")
+    cols: Size = Field(80, description="its columns, at most 1,000")
+    timeout_seconds: Timeout | None = Field(None, description="the deadline; null: until its end or the session's")
+
+
+class PtyCall(JobCall):
+    """A call about the terminal of a job that `pty_open` has begun; not a command itself."""
+
+
+class PtySend(PtyCall):
+    """Type into a job's terminal: the text, and then the keys."""
+
+    command: ClassVar[str] = "pty_send"
+    result_keys: ClassVar[str] = "job, message"
+    text: Typed = Field("", description="sent as it is, at most 64 KiB; no line end is added")
+    keys: Keys = Field((), description="such as `enter`, `tab`, `up`, `ctrl-c`, in order")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_are_a_list(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("keys"), list):
+            return {**data, "keys": tuple(data["keys"])}
+        return data
+
+    @model_validator(mode="after")
+    def _types_something(self) -> PtySend:
+        if not self.text and not self.keys:
+            raise refused("`pty_send` takes `text` or `keys`; none is there")
+        return self
+
+    @property
+    def typed(self) -> bytes:
+        """What goes to the terminal."""
+        return self.text.encode() + b"".join(KEYS[name] for name in self.keys)
+
+
+class PtyExpect(PtyCall):
+    """Wait until a job's terminal shows a text, and return what came up to and with it; or wait for the job's end."""
+
+    command: ClassVar[str] = "pty_expect"
+    result_keys: ClassVar[str] = "job, state, return_code, exit_cause, message, output"
+    text: Expected = Field("", description="looked for as it is, behind what was found last; empty: the job's end")
+    timeout_seconds: Timeout | None = Field(None, description="how long; null is the session's own (60), and the most")
+
+
+class PtyResize(PtyCall):
+    """Give a job's terminal another size."""
+
+    command: ClassVar[str] = "pty_resize"
+    result_keys: ClassVar[str] = "job, message"
+    rows: Size = Field(description="its rows, at most 1,000")
+    cols: Size = Field(description="its columns, at most 1,000")
+
+
+class PtyClose(PtyCall):
+    """End a job in a terminal with all that it has started, if it still runs, and say how it ended."""
+
+    command: ClassVar[str] = "pty_close"
 
 
 class CreateVenv(Call):
@@ -357,6 +345,7 @@ COMMANDS: MappingProxyType[str, type[Call]] = MappingProxyType(
         for model in (
             *(Ls, Cd, Read, Write, Mkdir, Rm, Search, Run),
             *(Start, Poll, Logs, Stop),
+            *(PtyOpen, PtySend, PtyExpect, PtyResize, PtyClose),
             *(CreateVenv, ActivateVenv, DeactivateVenv),
             *(EnvSet, EnvUnset, EnvList),
             *(ToggleAutonomousMode, Help),

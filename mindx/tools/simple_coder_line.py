@@ -8,15 +8,17 @@ from mindx.tools.command_tool import CallError, ParamFault
 from mindx.tools.simple_coder_args import COMMANDS
 
 _TAKES_THE_REST = {"write": "content", "env_set": "value"}
-_TAKES_A_LINE = ("run", "start")
+_TAKES_A_LINE = ("run", "start", "pty_open")
+_NUMBERS = ("tail", "rows", "cols", "timeout_seconds")
 
 
-def parse_line(line: str) -> dict[str, str | int]:
+def parse_line(line: str) -> dict[str, str | int | list[str]]:
     """Return the params for a line: a command and its arguments in the order of its signature.
 
-    `run` and `start` take the rest of the line as their `cmdline`; `write` and `env_set` join the remaining words with
-    a blank. `env_set NAME=VALUE` is understood too. Raises CallError for an open quote, an empty line or a word too
-    many; an unknown command and what is missing are for `validate` to say.
+    `run`, `start` and `pty_open` take the rest of the line as their `cmdline`; `write` and `env_set` join the remaining
+    words with a blank. `env_set NAME=VALUE` is understood too, and `pty_send JOB TEXT up,enter`.
+    Raises CallError for an open quote, an empty line or a word too many; an unknown command and what is missing are
+    for `validate` to say.
     """
     command, _, rest = line.strip().partition(" ")
     if not command:
@@ -41,7 +43,9 @@ def parse_line(line: str) -> dict[str, str | int]:
     return {"command": command, **{name: _value(name, word) for name, word in zip(names, words, strict=False)}}
 
 
-def _value(name: str, word: str) -> str | int:
+def _value(name: str, word: str) -> str | int | list[str]:
+    if name == "keys":
+        return word.split(",")
     if name == "names" and word in ("true", "false", "names"):
         return word != "false"
-    return int(word) if name == "tail" and word.isdecimal() and len(word) < 10 else word
+    return int(word) if name in _NUMBERS and word.isdecimal() and len(word) < 10 else word

@@ -20,6 +20,7 @@ from mindx.core.command import (
     ReadFile,
     Remove,
     Stat,
+    Terminal,
     WriteFile,
 )
 from mindx.core.plan import did_you_mean
@@ -27,6 +28,7 @@ from mindx.core.quote import quoted
 from mindx.policy.paths import PathRefused, resolve
 from mindx.tools import simple_coder_args as args
 from mindx.tools.command_tool import CallError, Lowered, ParamFault
+from mindx.tools.simple_coder_fields import MAX_CONTENT_BYTES
 from mindx.tools.simple_coder_search import search_argv
 from mindx.tools.simple_coder_state import CoderState
 
@@ -40,7 +42,7 @@ class CoderSettings:
 
     `operator` is True only where a person types the commands (`mindx shell`): then toggle_autonomous_mode works.
     `no_grant` says, where a person types, why the toggle is refused all the same.
-    `background` is the policy's `limits.background`; 0 refuses `start` and what asks about jobs.
+    `background` is the policy's `limits.background`; 0 refuses `start`, `pty_open` and what asks about jobs.
     """
 
     timeout_s: float | None = DEFAULT_TIMEOUT_S
@@ -72,7 +74,7 @@ def _cd(call: args.Cd, state: CoderState, _: CoderSettings) -> Lowered[CoderStat
 
 
 def _read(call: args.Read, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
-    return Lowered((ReadFile(_path(call.path, state), args.MAX_CONTENT_BYTES),), state, ".path")
+    return Lowered((ReadFile(_path(call.path, state), MAX_CONTENT_BYTES),), state, ".path")
 
 
 def _write(call: args.Write, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
@@ -148,6 +150,29 @@ def _about_job(call: args.JobCall, state: CoderState, settings: CoderSettings) -
         known = f"the jobs are {', '.join(state.jobs)}" if state.jobs else "no job was started"
         raise CallError([ParamFault(".job", f"there is no job {quoted(call.job)}", known)])
     return Lowered((), state, ".job")
+
+
+def _pty_open(call: args.PtyOpen, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    _needs_background(call, settings)
+    command = _program(call, call.timeout_seconds, state, settings)
+    job = state.next_job
+    command = replace(command, terminal=Terminal(call.rows, call.cols))
+    return Lowered((command,), state.with_job(job).with_terminal(job), call.subject)
+
+
+def _about_terminal(call: args.PtyCall, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    lowered = _about_job(call, state, settings)
+    if call.job not in state.terminals:
+        raise CallError([ParamFault(".job", f"{quoted(call.job)} has no terminal", "`pty_open` starts a job in one")])
+    return lowered
+
+
+def _pty_expect(call: args.PtyExpect, state: CoderState, settings: CoderSettings) -> Lowered[CoderState]:
+    most, asked = settings.timeout_s, call.timeout_seconds
+    if most is not None and asked is not None and asked > most:
+        message = f"{asked:g} s is longer than the policy's limits.command_timeout of {most:g} s"
+        raise CallError([ParamFault(".timeout_seconds", message, "", "denied")])
+    return _about_terminal(call, state, settings)
 
 
 def _needs_background(call: args.Call, settings: CoderSettings) -> None:
@@ -227,6 +252,11 @@ _LOWERINGS: dict[type[args.Call], Callable[[Any, CoderState, CoderSettings], Low
     args.Poll: _about_job,
     args.Logs: _about_job,
     args.Stop: _about_job,
+    args.PtyOpen: _pty_open,
+    args.PtySend: _about_terminal,
+    args.PtyExpect: _pty_expect,
+    args.PtyResize: _about_terminal,
+    args.PtyClose: _about_terminal,
     args.CreateVenv: _create_venv,
     args.ActivateVenv: _activate_venv,
     args.DeactivateVenv: _deactivate_venv,

@@ -18,6 +18,7 @@ class CoderState:
 
     `env` holds what env_set has set. `autonomous` is the operator's grant for what destroys (rm).
     `jobs` has the sandbox's id of each background job, by the job's name; "" before it is really started.
+    `terminals` has, for each job in a terminal, how many bytes of its output `pty_expect` has found already.
     """
 
     cwd: str = WORKSPACE
@@ -25,6 +26,7 @@ class CoderState:
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     autonomous: bool = False
     jobs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    terminals: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def next_job(self) -> str:
@@ -34,6 +36,10 @@ class CoderState:
     def with_job(self, job: str, background_id: str = "") -> CoderState:
         """Return the state that knows a job."""
         return replace(self, jobs=MappingProxyType({**self.jobs, job: background_id}))
+
+    def with_terminal(self, job: str, found: int = 0) -> CoderState:
+        """Return the state that knows that a job has a terminal, and how much of its output was found."""
+        return replace(self, terminals=MappingProxyType({**self.terminals, job: found}))
 
     def with_variable(self, name: str, value: str | None) -> CoderState:
         """Return the state with a variable set, or without it (None)."""

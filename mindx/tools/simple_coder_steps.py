@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mindx.core.command import Exec
+from mindx.core.command import Exec, Terminal
 from mindx.core.observation import Status
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExecResult, ExitCause
@@ -17,7 +17,7 @@ from mindx.sandbox.base import BackgroundState, Entry, Sandbox
 from mindx.tools import simple_coder_args as args
 from mindx.tools.command_tool import Lowered, ToolOutcome
 from mindx.tools.send import send
-from mindx.tools.simple_coder_jobs import JOB_TROUBLE, printed, standing
+from mindx.tools.simple_coder_jobs import JOB_TROUBLE, awaited_words, expect, printed, standing
 from mindx.tools.simple_coder_search import found, was_searched
 from mindx.tools.simple_coder_state import CoderState, relative
 
@@ -44,20 +44,25 @@ RESULT_FIELDS = {
     **dict.fromkeys(("read", "help"), frozenset({"content"})),
     "search": frozenset({"items", "truncated"}),
     "run": frozenset({"return_code", "exit_cause", "stdout", "stderr", "truncated"}),
-    "start": frozenset({"job"}),
+    **dict.fromkeys(("start", "pty_open", "pty_send", "pty_resize"), frozenset({"job"})),
+    "pty_expect": frozenset({"job", "state", "return_code", "exit_cause", "output"}),
 }
 _NOTHING_RAN = (ExitCause.NOT_FOUND, ExitCause.NOT_EXECUTABLE, ExitCause.POLICY, ExitCause.ENGINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call on its way: the state before it, what it lowered to, the sandbox, and the text of `help`."""
+    """One call on its way: the state before it, what it lowered to, the sandbox, and the text of `help`.
+
+    `timeout_s` is for a call that waits and names none; None means no deadline.
+    """
 
     call: Any
     state: CoderState
     lowered: Lowered[CoderState]
     sandbox: Sandbox
     describe: Callable[[], str]
+    timeout_s: float | None = None
 
     async def send(self, index: int = 0) -> Any:
         """Send one of the Commands and return its reply."""
@@ -83,7 +88,7 @@ async def take(step: Step) -> Outcome:
     try:
         return await _STEPS[type(step.call)](step)
     except SandboxError as trouble:
-        if trouble.code not in JOB_TROUBLE or not isinstance(step.call, (args.Start, args.JobCall)):
+        if trouble.code not in JOB_TROUBLE or not isinstance(step.call, (args.Start, args.PtyOpen, args.JobCall)):
             raise
         return error(step.state, trouble.message)
 
@@ -149,10 +154,11 @@ async def _start(step: Step) -> Outcome:
     assert isinstance(command, Exec)
     background_id = await step.sandbox.start_background(replace(command, timeout_s=step.call.timeout_seconds))
     job = step.state.next_job
-    message = f"{quoted(job)} runs {quoted(command.argv[0])} in the background"
+    where = "the background" if command.terminal is None else "a terminal"
+    message = f"{quoted(job)} runs {quoted(command.argv[0])} in {where}"
     LOG.info("%s", message)
     result = {"status": "SUCCESS", "job": job, "message": message}
-    return ToolOutcome(Status.SUCCESS, result, step.state.with_job(job, background_id))
+    return ToolOutcome(Status.SUCCESS, result, step.lowered.state.with_job(job, background_id))
 
 
 async def _poll(step: Step) -> Outcome:
@@ -166,6 +172,39 @@ async def _stop(step: Step) -> Outcome:
 async def _logs(step: Step) -> Outcome:
     state = await step.sandbox.poll_background(step.state.jobs[step.call.job])
     return step.success(**printed(step.call.job, state, step.call.tail))
+
+
+async def _pty_send(step: Step) -> Outcome:
+    typed = step.call.typed
+    await step.sandbox.send_background(step.state.jobs[step.call.job], typed)
+    return step.success(job=step.call.job, message=f"Typed {len(typed):,} bytes into {quoted(step.call.job)}")
+
+
+async def _pty_resize(step: Step) -> Outcome:
+    size = Terminal(step.call.rows, step.call.cols)
+    await step.sandbox.resize_background(step.state.jobs[step.call.job], size)
+    message = f"{quoted(step.call.job)} has {size.rows} rows and {size.cols} columns"
+    return step.success(job=step.call.job, message=message)
+
+
+async def _pty_expect(step: Step) -> Outcome:
+    """Wait for a text. What was not found stays to be found: only a success moves on in the output."""
+    job, text = step.call.job, step.call.text
+    asked = step.call.timeout_seconds
+    within_s = asked if asked is not None else step.timeout_s
+    waited = await expect(step.sandbox, step.state.jobs[job], step.state.terminals[job], text.encode(), within_s)
+    state = step.state
+    execution = waited.state.result
+    status, message = Status.SUCCESS, f"{quoted(job)} has shown {quoted(text)}"
+    if not waited.found:
+        status, message = Status.FAILURE, awaited_words(job, text, waited)
+    elif not text and execution is not None:
+        message = "" if execution.ok else _ending(execution)
+    if waited.found:
+        state = state.with_terminal(job, waited.end)
+    found = standing(job, waited.state, message)
+    result = {"status": status.value, **found, "output": waited.output.decode("utf-8", "backslashreplace")}
+    return ToolOutcome(status, result, state)
 
 
 def _stands(step: Step, state: BackgroundState) -> Outcome:
@@ -286,6 +325,11 @@ _STEPS: dict[type[args.Call], Callable[[Step], Awaitable[Outcome]]] = {
     args.Poll: _poll,
     args.Logs: _logs,
     args.Stop: _stop,
+    args.PtyOpen: _start,
+    args.PtySend: _pty_send,
+    args.PtyExpect: _pty_expect,
+    args.PtyResize: _pty_resize,
+    args.PtyClose: _stop,
     args.CreateVenv: _create_venv,
     args.ActivateVenv: _activate_venv,
     args.DeactivateVenv: _deactivate_venv,

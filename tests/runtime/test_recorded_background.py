@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mindx.core.command import Exec
+from mindx.core.command import Exec, Terminal
 from mindx.errors import SandboxError, SandboxLostError
 from mindx.runtime.recorded import RecordedSandbox
 from mindx.sandbox.fake import FakeSandbox
@@ -67,6 +67,25 @@ def test_what_nobody_asked_about_is_recorded_at_the_end(tmp_path: Path) -> None:
         ("background_left", "b2"),
     ]
     assert events[2][1]["exit_code"] == 0
+
+
+def test_what_is_typed_and_resized_is_recorded_once_done_or_refused(tmp_path: Path) -> None:
+    async def work(sandbox: RecordedSandbox, _: FakeSandbox) -> None:
+        name = await sandbox.start_background(Exec(("cat",), terminal=Terminal(5, 6)))
+        await sandbox.send_background(name, b"a secret\n\x04")
+        await sandbox.resize_background(name, Terminal(7, 8))
+        assert not (await sandbox.await_background(name, 1 << 60, 20)).running
+        with pytest.raises(SandboxError):
+            await sandbox.send_background(name, b"x")
+
+    told = recorded(tmp_path / "trace.jsonl", work)
+    assert [kind for kind, _ in told] == [
+        "background_started", "background_sent", "background_resized", "background_ended", "background_sent",
+    ]  # fmt: skip
+    assert told[0][1]["terminal"] == {"rows": 5, "cols": 6}
+    assert told[1][1] == {"background_id": "b1", "bytes": 10}
+    assert told[2][1] == {"background_id": "b1", "rows": 7, "cols": 8}
+    assert (told[3][1]["exit_code"], told[4][1]["error"]["code"]) == (0, "background_over")
 
 
 def test_refusals_are_recorded(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from mindx.tools.command_tool import CallError, ParamFault
 from mindx.tools.simple_coder import SimpleCoder
-from mindx.tools.simple_coder_args import COMMANDS, MAX_CONTENT_BYTES, MAX_WORD_BYTES, Call, Ls, Run
+from mindx.tools.simple_coder_args import COMMANDS, Call, Ls, Run
+from mindx.tools.simple_coder_fields import MAX_CONTENT_BYTES, MAX_WORD_BYTES
 
 VALIDATE = SimpleCoder().validate
 
@@ -33,6 +34,11 @@ def test_all_commands_of_the_documents_are_there() -> None:
         "poll",
         "logs",
         "stop",
+        "pty_open",
+        "pty_send",
+        "pty_expect",
+        "pty_resize",
+        "pty_close",
         "search",
     }
 

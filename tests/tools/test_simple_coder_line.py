@@ -30,6 +30,13 @@ from mindx.tools.simple_coder_line import parse_line
         ("logs job1 20", {"command": "logs", "job": "job1", "tail": 20}),
         ("logs job1 x", {"command": "logs", "job": "job1", "tail": "x"}),
         ("stop job1", {"command": "stop", "job": "job1"}),
+        ("pty_open bash -i", {"command": "pty_open", "cmdline": "bash -i"}),
+        (
+            "pty_send job1 'a b' up,enter",
+            {"command": "pty_send", "job": "job1", "text": "a b", "keys": ["up", "enter"]},
+        ),
+        ("pty_expect job1 '>>> ' 5", {"command": "pty_expect", "job": "job1", "text": ">>> ", "timeout_seconds": 5}),
+        ("pty_resize job1 30 100", {"command": "pty_resize", "job": "job1", "rows": 30, "cols": 100}),
     ],
 )
 def test_lines(line: str, params: dict[str, str | int]) -> None:

@@ -74,10 +74,13 @@ def test_a_huge_length_is_refused_before_a_byte_of_it_is_kept(length):
         wire.FrameReader().feed(wire.HEADER.pack(wire.OUT, 0, 0, 1, length))
 
 
-@given(texts.filter(bool), texts, st.binary(max_size=9), numbers, st.booleans())
-def test_an_exec_request_comes_back_as_it_was(argv, env, cwd, deadline_ms, has_stdin):
+sizes = st.none() | st.tuples(st.integers(1, 1000), st.integers(1, 1000))
+
+
+@given(texts.filter(bool), texts, st.binary(max_size=9), numbers, st.booleans(), sizes)
+def test_an_exec_request_comes_back_as_it_was(argv, env, cwd, deadline_ms, has_stdin, terminal):
     cwd = cwd.replace(b"\0", b"")
-    sent = wire.ExecRequest(argv, cwd, env, b"/bin/x", deadline_ms, 2**40, 7, has_stdin, slot=3)
+    sent = wire.ExecRequest(argv, cwd, env, b"/bin/x", deadline_ms, 2**40, 7, has_stdin, 3, True, terminal)
     got = wire.ExecRequest.unpack(sent.pack())
     assert [getattr(got, name) for name in sent.__slots__] == [getattr(sent, name) for name in sent.__slots__]
 
