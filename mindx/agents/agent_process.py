@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 
 from mindx.agents.process_keeper import kept
+from mindx.agents.process_pipe import pipe
 from mindx.agents.process_wire import (
     SOCKET_VARIABLE,
     VERSION,
@@ -175,15 +176,26 @@ class _Worker:
     async def _within(
         self, order: bytes, command: Sequence[str], env: dict[str, str], folder: Path, start_timeout_s: float
     ) -> AgentResult:
-        self._process = process = await asyncio.create_subprocess_exec(
-            *kept(command),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            env={**env, SOCKET_VARIABLE: str(folder / "worker")},
-            start_new_session=True,
-        )
-        said = asyncio.create_task(_tail(process.stderr))
+        env = {**env, SOCKET_VARIABLE: str(folder / "worker")}
+        async with pipe() as (stderr, stderr_end):
+            try:
+                self._process = process = await asyncio.create_subprocess_exec(
+                    *kept(command),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    stderr=stderr_end,
+                    env=env,
+                    start_new_session=True,
+                )
+            finally:
+                os.close(stderr_end)
+            return await self._watched(process, stderr, order, start_timeout_s)
+
+    async def _watched(
+        self, process: asyncio.subprocess.Process, stderr: asyncio.StreamReader, order: bytes, start_timeout_s: float
+    ) -> AgentResult:
+        """Return the result of a process that was started, and see to its end."""
+        said = asyncio.create_task(_tail(stderr))
         exited = asyncio.create_task(process.wait())
         problem = ""
         try:
@@ -205,7 +217,7 @@ class _Worker:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end(exited, said)
-        return self._failed(problem, await exited, said.result())
+        return self._failed(problem, await exited, "" if said.cancelled() else said.result())
 
     async def _speak(self, connection: _Connection, order: bytes) -> AgentResult:
         hello = await read_message(connection.reader)
@@ -298,7 +310,10 @@ class _Worker:
         if not exited.done() and self._process is not None:  # what is below a killed keeper sees its socket closed
             with suppress(ProcessLookupError):
                 self._process.kill()
-        await asyncio.wait({exited, said})
+        await asyncio.wait({exited})
+        await asyncio.wait({said}, timeout=EXIT_S)  # of a killed keeper's processes one may hold the pipe for good
+        said.cancel()
+        await asyncio.wait({said})
 
     def _failed(self, problem: str, exit_code: int, said: str) -> AgentResult:
         if self._cancelled:
@@ -322,10 +337,10 @@ class _EndedError(Exception):
     """The worker has closed the socket."""
 
 
-async def _tail(stream: asyncio.StreamReader | None) -> str:
+async def _tail(stream: asyncio.StreamReader) -> str:
     """Return the end of what comes, as harmless text."""
     kept = b""
-    while stream is not None and (piece := await stream.read(2**16)):
+    while piece := await stream.read(2**16):
         kept = (kept + piece)[-MAX_STDERR_BYTES:]
     return plain_text(kept.decode("utf-8", "replace")).strip()
 

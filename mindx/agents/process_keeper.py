@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 NOT_STARTED = 127
 
@@ -36,7 +37,12 @@ def main(command: list[str]) -> int:
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: None)
     try:
-        worker = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        worker = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=end_with_keeper,  # this process has one thread, so it may run code before the exec
+        )
     except OSError as error:
         print(f"{command[0]} cannot be started: {error.strerror}", file=sys.stderr)
         return NOT_STARTED
@@ -55,8 +61,17 @@ def main(command: list[str]) -> int:
 
 def adopt_orphans() -> None:
     """Become the parent of every process below whose own parent dies; only Linux can do that."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_keeper() -> None:
+    """Have the system kill this process when the keeper is killed, which then ends nothing itself."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 def end_all(worker: int) -> None:

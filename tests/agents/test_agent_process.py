@@ -70,6 +70,10 @@ def wait_until_gone(pids, seconds=20.0):
             os.close(handle)
 
 
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 async def written(path):
     """Return the pids in a file, once they are there."""
     while not (path.exists() and path.read_text().endswith("\n")):  # noqa: ASYNC110 - files tell nobody
@@ -309,6 +313,24 @@ def test_a_killed_host_takes_its_workers_with_it(tmp_path):
         host.send_signal(signal.SIGKILL)
         host.wait()
     wait_until_gone(found)
+
+
+def test_a_killed_keeper_takes_the_worker_with_it(tmp_path):
+    """Whoever kills the keeper (for memory, say) ends the task, and leaves no worker that nobody watches."""
+
+    async def story():
+        running = asyncio.create_task(AgentProcess(f"{FACTORIES}:strays").run(str(tmp_path / "pids"), run_id="far"))
+        worker, stray = await written(tmp_path / "pids")
+        os.kill(parent_of(worker), signal.SIGKILL)
+        result = await running
+        return result, worker, stray
+
+    result, worker, stray = in_time(story())
+    try:
+        assert result.error_info.code is ErrorCode.WORKER_FAILED
+        wait_until_gone([worker], 5)
+    finally:
+        os.kill(stray, signal.SIGKILL)  # it had left its session, and the keeper that would have found it is dead
 
 
 @pytest.mark.usefixtures("derived_image")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
 
 from mindx.agents.process_keeper import kept
+from mindx.agents.process_pipe import pipe
 
 MAX_STDOUT_BYTES = 8 * 1024 * 1024  # above, it is stopped
 MAX_STDERR_BYTES = 64 * 1024 * 1024  # above, it is stopped; of what comes the last LOG_BYTES are kept
@@ -45,7 +45,7 @@ async def run_process(argv: Sequence[str], *, timeout_s: float, environ: Mapping
     of it is killed.
     """
     ended = Ended()
-    async with _pipe() as (stdout, stdout_end), _pipe() as (stderr, stderr_end):
+    async with pipe() as (stdout, stdout_end), pipe() as (stderr, stderr_end):
         stdin_end, held = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -82,23 +82,6 @@ async def run_process(argv: Sequence[str], *, timeout_s: float, environ: Mapping
                 ended.exit_code = await end
                 await _finish(readers, ended)
     return ended
-
-
-@asynccontextmanager
-async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
-    """Give a pipe: its reader, and the writing end for the process.
-
-    asyncio's own pipes of a process would keep its `wait` from returning while anybody holds them open.
-    """
-    reading, writing = os.pipe()
-    reader = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", 0)
-    )
-    try:
-        yield reader, writing
-    finally:
-        transport.close()
 
 
 async def _until_end(end: asyncio.Task[int], readers: Sequence[asyncio.Task[None]]) -> None:
