@@ -64,7 +64,7 @@ script_option = click.option(
     "--script",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Take the model's turns from a JSON Lines file, without a network.",
+    help="Take the model's turns from a JSON Lines file, without a network: docs/providers.md has the form.",
 )
 
 
