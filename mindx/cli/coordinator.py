@@ -118,7 +118,7 @@ def backlog(item_id: str, every: bool, as_json: bool) -> None:
 def approve(item_id: str, yes: bool, by: str, as_json: bool) -> int:
     """Let work on an ITEM begin, or its finished change be applied.
 
-    A change is applied at once, unless a coordinator is running: then that does it.
+    A change is applied at once; while a campaign runs, only by `mindx coordinator work` afterwards.
     """
     with _opened() as parts:
         item = parts.backlog.get(item_id)
@@ -129,7 +129,7 @@ def approve(item_id: str, yes: bool, by: str, as_json: bool) -> int:
         approved = parts.consent.approve(item_id, by or getpass.getuser(), seen=item)
     if not change:
         print_item(approved, "", as_json)
-        note("it is worked on by `mindx coordinator work`, or by the worker of a running system")
+        note("`mindx coordinator work --workspace DIR` works on it")
         return 0
     ended = _in_coordinator(lambda made: made.process_interaction(approved.interaction_id))
     with _opened() as parts:
@@ -256,7 +256,7 @@ def _in_coordinator(do: Any, *, busy: bool = True, **options: Any) -> Interactio
     except InputError as error:
         if error.code != "coordinator_in_use" or not busy:
             raise
-        note("a coordinator is running; it applies the change when it comes to it")
+        note("a coordinator is running; when it has ended, `mindx coordinator work` applies the change")
         return None
     return ended
 
