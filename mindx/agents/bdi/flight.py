@@ -33,7 +33,7 @@ class Flight:
 
     @property
     def waits_for_user(self) -> bool:
-        """True for questions."""
+        """True while a person is asked."""
         return self.awaited in (Awaited.QUESTION, Awaited.DOUBT)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from mindx.agents.mastermind.campaign import StrategicCampaign
 from mindx.agents.mastermind.desk import CampaignDesk
+from mindx.tools.container_entry import ToolEntry
 
 MAX_CAMPAIGNS = 5
 MAX_BELIEFS = 30
@@ -40,7 +42,7 @@ def _short(value: Any) -> Any:
     return value if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}..."
 
 
-def _tool(entry: Any) -> dict[str, Any]:
+def _tool(entry: ToolEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "version": entry.version,
@@ -50,7 +52,7 @@ def _tool(entry: Any) -> dict[str, Any]:
     }
 
 
-def _campaign(one: Any) -> dict[str, Any]:
+def _campaign(one: StrategicCampaign) -> dict[str, Any]:
     summary = "" if one.outcome is None else one.outcome.summary
     tools = [task.tool_id for task in one.sub_tasks if task.registered]
     return {"directive": one.directive[:300], "status": one.status.value, "tools": tools, "summary": summary[:500]}
