@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import os
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -251,9 +252,11 @@ class Session:
 
 
 def plan_bytes(plan: str | bytes | Sequence[Mapping[str, Any]]) -> bytes:
-    """Return a plan's text. Raises InputError for actions that JSON cannot hold."""
+    """Return a plan's text. Raises InputError for actions that JSON cannot hold, and for a file's name."""
     if isinstance(plan, bytes):
         return plan
+    if isinstance(plan, os.PathLike) or (isinstance(plan, str) and plan.endswith(".json")):  # no plan ends like that
+        raise InputError("plan_invalid", f"a plan is its text or its list of actions; read it from the file: {plan}")
     try:
         return (plan if isinstance(plan, str) else json.dumps(list(plan), allow_nan=False)).encode()
     except (TypeError, ValueError, RecursionError) as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import mindx
 from mindx.core.observation import Status
 from mindx.errors import InputError, SandboxLostError
 from mindx.policy.load import LoadedPolicy, load_policy
+from mindx.runtime.session import plan_bytes
 from mindx.sandbox.fake import FakeSandbox
 
 pytestmark = pytest.mark.anyio
@@ -106,3 +108,10 @@ async def test_in_a_real_container_a_plan_keeps_its_place_only_when_pinned(base_
         assert printed(await opened.run_plan([call("run", argv=["cat", "app/a.txt"])])) == ["hello"]
         with pytest.raises(SandboxLostError):
             await asyncio.gather(opened.run_plan([call("run", argv=["sleep", "30"])]), opened.close())
+
+
+@pytest.mark.parametrize("name", ["plan.json", Path("plan.json")])
+def test_the_name_of_a_file_is_no_plan(name: Any) -> None:
+    """People give it; the fault of a text that begins with `plan` would not tell them what is wrong."""
+    with pytest.raises(InputError, match=r"read it from the file: plan\.json"):
+        plan_bytes(name)
