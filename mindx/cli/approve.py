@@ -119,6 +119,8 @@ def request_lines(request: ApprovalRequest) -> list[str]:
             rows.append(("started as", shown_word(command.executable)))
         rows.extend(("variable", f"{shown_word(name)}={shown_word(text)}") for name, text in command.env.items())
         rows.extend(("input", line) for line in _input_lines(command.stdin))
+        if command.terminal is not None:
+            rows.append(("terminal", "it gets one; what is typed into it later is not asked about"))
     rows += [("risk", request.risk), ("rule", request.rule), ("reason", request.reason)]
     heading = styled("The policy asks: may this run?", "yellow", sys.stderr, bold=True)
     return [heading, *(f"  {name:<10} {escape_line(text, ci=False)}" for name, text in rows)]

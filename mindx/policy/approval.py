@@ -151,7 +151,8 @@ def _beyond_words(command: Command) -> str:
     """Return what decides a command besides its words and its directory, or ""."""
     if not isinstance(command, Exec):
         return "content" if getattr(command, "data", None) is not None else ""
-    parts = {"input": command.stdin, "variables": command.env, "an executable of its own": command.executable}
+    parts: dict[str, object] = {"input": command.stdin, "variables": command.env}
+    parts |= {"a terminal": command.terminal, "an executable of its own": command.executable}
     return ", ".join(name for name, value in parts.items() if value)
 
 
@@ -161,6 +162,8 @@ def command_digest(command: Command) -> str:
     if isinstance(command, Exec):
         parts |= {"cwd": command.cwd, "env": dict(command.env), "executable": command.executable}
         parts["stdin"] = hashlib.sha256(command.stdin).hexdigest()
+        if command.terminal is not None:
+            parts["terminal"] = True  # whatever its size: what will be typed into it nobody knows yet
     data, mode = getattr(command, "data", None), getattr(command, "mode", None)
     if data is not None:
         parts |= {"data": hashlib.sha256(data).hexdigest(), "mode": mode}

@@ -6,6 +6,7 @@ import pytest
 
 from mindx.cli.approve import request_lines, shown_word
 from mindx.core.command import Exec
+from mindx.core.command import Terminal as TerminalSize
 from mindx.policy.approval import ApprovalRequest
 from mindx.trace.read import read
 from mindx.trace.run_folder import RunStore
@@ -176,6 +177,9 @@ def test_what_decides_is_shown_whole():
         assert part in text
     assert "\x1b[A" not in text
     assert "\r" not in text
+    assert "  terminal " not in text
+    command = Exec(("git",), terminal=TerminalSize())
+    assert "  terminal " in "\n".join(request_lines(ApprovalRequest(command, "", "write", "commands[1]", "why")))
 
 
 def test_words_that_differ_never_look_the_same():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mindx.core.command import Command, Exec, WriteFile
+from mindx.core.command import Command, Exec, Terminal, WriteFile
 from mindx.core.verdict import Verdict
 from mindx.errors import InputError
 from mindx.policy.approval import (
@@ -104,12 +104,15 @@ def test_the_digest_is_of_everything_that_decides() -> None:
         replace(PUSH, env={"A": "b"}),
         replace(PUSH, stdin=b"x"),
         replace(PUSH, executable="/workspace/v/bin/python"),
+        replace(PUSH, terminal=Terminal()),
         WriteFile("/workspace/a", b"x"),
         WriteFile("/workspace/a", b"y"),
         WriteFile("/workspace/a", b"y", mode=0o600),
     ]
     assert len({command_digest(command) for command in variants}) == len(variants)
     assert command_digest(PUSH) == command_digest(replace(PUSH, timeout_s=5.0))
+    sizes = {command_digest(replace(PUSH, terminal=Terminal(rows))) for rows in (24, 25)}
+    assert len(sizes) == 1
 
 
 def test_without_anybody_to_ask_it_is_a_denial_that_says_so() -> None:
@@ -148,6 +151,7 @@ def test_a_file_of_answers(tmp_path: Path) -> None:
         replace(PUSH, stdin=b"x"),
         replace(PUSH, env={"A": "b"}),
         replace(PUSH, executable="/workspace/bin/git"),
+        replace(PUSH, terminal=Terminal()),
         WriteFile("/workspace/a", b"x"),
     ],
 )
