@@ -276,7 +276,7 @@ def test_the_autonomous_worker_is_ended_by_the_switch(mindx, tmp_path):
         (("mission",), 2, "give a directive, or --resume ID"),
         (("mission", "x", "--resume", "m"), 2, "not both"),
         (("mission", "--resume", "none"), 2, "there is no mission"),
-        (("mission", "x", "--workspace", "nowhere"), 2, "does not exist"),
+        (("mission", "x", "--workspace", "nowhere", "--script", "/dev/null"), 2, "does not exist"),
         (("mission", "x"), 6, "MINDX_API_KEY"),
         (("campaign", "run"), 6, "MINDX_API_KEY"),
         (("campaign", "run", "x", "--resume", "c"), 2, "as it is"),
