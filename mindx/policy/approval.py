@@ -1,7 +1,8 @@
 """Approvals: the verdict `ask` stops before the action, until a person, or a file of answers, says yes or no.
 
-The answer is about one exact command: the digest of its argv, directory, variables, input and executable. It never
-covers a program as such, and the plan's own words never decide. Whoever asks stops the clocks of the run meanwhile.
+The answer is about one exact command: the digest of its argv, directory, variables, input, executable and terminal or
+none. It never covers a program as such, and the plan's own words never decide. Whoever asks stops the clocks of the run
+meanwhile.
 """
 
 from __future__ import annotations
