@@ -58,11 +58,7 @@ class RecordedSandbox(Sandbox):
         receipt = result.receipt
         if result.command.argv != command.argv:  # a person changed it on the way
             asked |= {"argv": result.command.argv, "cwd": result.command.cwd, "asked_argv": command.argv}
-        self._recorder.record(
-            "exec",
-            **asked,
-            **_told(receipt),
-        )
+        self._recorder.record("exec", _figures(receipt), **asked, **_told(receipt))
         return result
 
     async def start_background(self, command: Exec) -> str:
@@ -117,10 +113,9 @@ class RecordedSandbox(Sandbox):
             raise
         if state.result is not None and background_id in self._background:
             self._background.discard(background_id)
-            told = _told(state.result.receipt)
-            self._recorder.record(
-                "background_ended", background_id=background_id, argv=state.result.command.argv, **told
-            )
+            receipt, argv = state.result.receipt, state.result.command.argv
+            figures, told = _figures(receipt), _told(receipt)
+            self._recorder.record("background_ended", figures, background_id=background_id, argv=argv, **told)
         return state
 
     async def _record_last(self, background_id: str) -> None:
@@ -220,8 +215,9 @@ def _asked(command: Exec) -> dict[str, Any]:
     return asked
 
 
-def _told(receipt: Receipt) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _figures(receipt: Receipt) -> dict[str, Any]:
+    """Return what of a Receipt is mindx's own: no text of a program is in it."""
+    return {
         "exit_cause": receipt.exit_cause.value,
         "exit_code": receipt.exit_code,
         "signal": receipt.signal,
@@ -236,9 +232,13 @@ def _told(receipt: Receipt) -> dict[str, Any]:
         "stdout_sha256": receipt.stdout_sha256,
         "stderr_bytes": receipt.stderr_bytes,
         "stderr_sha256": receipt.stderr_sha256,
-        "killed": [process.name for process in receipt.killed],
         "killed_count": receipt.killed_count,
     }
+
+
+def _told(receipt: Receipt) -> dict[str, Any]:
+    """Return what of a Receipt a program may have chosen."""
+    told: dict[str, Any] = {"killed": [process.name for process in receipt.killed]}
     if receipt.files_changed_count is not None:
         told["files_changed"] = receipt.files_changed
         told["files_changed_count"] = receipt.files_changed_count

@@ -20,6 +20,7 @@ from mindx.errors import InputError, SandboxError
 from mindx.policy.approval import Approver
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import LoadedPolicy, load_policy
+from mindx.policy.memory import VerdictMemory
 from mindx.policy.model import Policy
 from mindx.runtime.consent import approved_action_id
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
@@ -68,6 +69,7 @@ class Session:
         loaded = policy if isinstance(policy, LoadedPolicy) else load_policy(policy)
         self.policy = loaded if image is None else with_image(loaded, image)
         self.engine = PolicyEngine(self.policy.policy, autonomous=autonomous)
+        self._verdicts = VerdictMemory(self.engine)
         self.asking = None if approver is None else _asking(self.engine, approver, recorder)
         self.baseline = Baseline()
         self._workspace = None if workspace is None else Path(workspace)
@@ -222,7 +224,7 @@ class Session:
                 "deny", "limits.commands", f"the policy allows {allowed} commands in a session, and they are spent"
             )
         self._commands_left -= 1
-        verdict = self.engine.judge(command)
+        verdict = self._verdicts.judge(command)
         if verdict.decision == "ask" and approved_action_id():
             return Verdict("allow", verdict.rule, f"a person said yes to {approved_action_id()}")
         return verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -44,9 +44,15 @@ class Recorder:
             raise _unwritable(path, error) from error
         fcntl.flock(self._handle, fcntl.LOCK_EX)
 
-    def record(self, kind: str, **data: Any) -> None:
-        """Append one event; its values are redacted and capped. Raises StateError, and leaves no torn line."""
-        line, digest = encode_line(self.events, self._clock(), kind, self._redactor.clean(data), self.head)
+    def record(self, kind: str, figures: Mapping[str, Any] | None = None, **data: Any) -> None:
+        """Append one event; its values are redacted and capped. Raises StateError, and leaves no torn line.
+
+        `figures` are values that mindx itself has made (numbers, digests, words of its own), written as they are.
+        """
+        cleaned = self._redactor.clean(data)
+        if figures is not None:
+            cleaned.update(figures)
+        line, digest = encode_line(self.events, self._clock(), kind, cleaned, self.head)
         try:
             self._append(line)
         except OSError as error:
