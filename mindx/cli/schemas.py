@@ -88,6 +88,8 @@ def _exec() -> Schema:
         stderr_encoding=encoding,
         stdout_bytes=COUNT,
         stderr_bytes=COUNT,
+        stdout_sha256=SHA256,
+        stderr_sha256=SHA256,
         truncated=YES_NO,
         duration_s=NUMBER,
         cpu_s=NUMBER,

@@ -33,13 +33,15 @@ _BELIEF = table(
 )
 
 
+_CHANGE = table(path=TEXT, kind=TEXT, entry=TEXT, mode=TEXT, size=COUNT, sha256=TEXT, stored=YES_NO, note=TEXT)
+
+
 def _agent() -> Schema:
     from mindx.core.agent_error import ErrorCode, ErrorPhase
     from mindx.core.checkpoint import RunOutcome
 
     codes, phases = one_of(*(code.value for code in ErrorCode)), one_of(*(phase.value for phase in ErrorPhase))
     detail = table(code=codes, message=TEXT, phase=phases, recoverable=YES_NO, details=ANYTHING)
-    change = table(path=TEXT, kind=TEXT, entry=TEXT, mode=TEXT, size=COUNT, sha256=TEXT, stored=YES_NO, note=TEXT)
     of_bdi = {"mind": TEXT, "status": TEXT, "goal_id": TEXT, "plan_ids": many(TEXT), "cycles": COUNT}
     return document(
         of_bdi,
@@ -51,7 +53,7 @@ def _agent() -> Schema:
         actions=COUNT,
         usage=ANYTHING,
         duration_s=NUMBER,
-        changes=many(change),
+        changes=many(_CHANGE),
         trace=TEXT,
     )
 
@@ -69,7 +71,6 @@ def _mission() -> Schema:
         told=TEXT,
     )
     failure = table(code=TEXT, message=TEXT, phase=TEXT, recoverable=YES_NO, details=ANYTHING)
-    change = table(path=TEXT, kind=TEXT, entry=TEXT, mode=TEXT, size=COUNT, sha256=TEXT, stored=YES_NO, note=TEXT)
     return document(
         mission_id=TEXT,
         directive=TEXT,
@@ -83,7 +84,7 @@ def _mission() -> Schema:
         seconds=NUMBER,
         error=maybe(failure),
         run_id=TEXT,
-        changes=many(change),
+        changes=many(_CHANGE),
         trace=TEXT,
     )
 

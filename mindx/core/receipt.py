@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from mindx.core.command import Exec
 
@@ -73,6 +74,26 @@ class Receipt:
     files_changed: tuple[str, ...] = ()
     files_changed_count: int | None = None
     files_changed_complete: bool = False
+
+    def figures(self) -> dict[str, Any]:
+        """Return what mindx itself has measured, as JSON holds it; no text that a program chose is in it."""
+        return {
+            "exit_cause": self.exit_cause.value,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "duration_s": round(self.duration_s, 6),
+            "cpu_s": round(self.cpu_s, 6),
+            "max_rss_bytes": self.max_rss_bytes,
+            "memory_peak_bytes": self.memory_peak_bytes,
+            "pids_refused": self.pids_refused,
+            "throttled_s": round(self.throttled_s, 6),
+            "oom_kills": self.oom_kills,
+            "stdout_bytes": self.stdout_bytes,
+            "stdout_sha256": self.stdout_sha256,
+            "stderr_bytes": self.stderr_bytes,
+            "stderr_sha256": self.stderr_sha256,
+            "killed_count": self.killed_count,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class RecordedSandbox(Sandbox):
         receipt = result.receipt
         if result.command.argv != command.argv:  # a person changed it on the way
             asked |= {"argv": result.command.argv, "cwd": result.command.cwd, "asked_argv": command.argv}
-        self._recorder.record("exec", _figures(receipt), **asked, **_told(receipt))
+        self._recorder.record("exec", receipt.figures(), **asked, **_told(receipt))
         return result
 
     async def start_background(self, command: Exec) -> str:
@@ -114,7 +114,7 @@ class RecordedSandbox(Sandbox):
         if state.result is not None and background_id in self._background:
             self._background.discard(background_id)
             receipt, argv = state.result.receipt, state.result.command.argv
-            figures, told = _figures(receipt), _told(receipt)
+            figures, told = receipt.figures(), _told(receipt)
             self._recorder.record("background_ended", figures, background_id=background_id, argv=argv, **told)
         return state
 
@@ -213,27 +213,6 @@ def _asked(command: Exec) -> dict[str, Any]:
     if command.terminal is not None:
         asked["terminal"] = {"rows": command.terminal.rows, "cols": command.terminal.cols}
     return asked
-
-
-def _figures(receipt: Receipt) -> dict[str, Any]:
-    """Return what of a Receipt is mindx's own: no text of a program is in it."""
-    return {
-        "exit_cause": receipt.exit_cause.value,
-        "exit_code": receipt.exit_code,
-        "signal": receipt.signal,
-        "duration_s": round(receipt.duration_s, 6),
-        "cpu_s": round(receipt.cpu_s, 6),
-        "max_rss_bytes": receipt.max_rss_bytes,
-        "memory_peak_bytes": receipt.memory_peak_bytes,
-        "pids_refused": receipt.pids_refused,
-        "throttled_s": round(receipt.throttled_s, 6),
-        "oom_kills": receipt.oom_kills,
-        "stdout_bytes": receipt.stdout_bytes,
-        "stdout_sha256": receipt.stdout_sha256,
-        "stderr_bytes": receipt.stderr_bytes,
-        "stderr_sha256": receipt.stderr_sha256,
-        "killed_count": receipt.killed_count,
-    }
 
 
 def _told(receipt: Receipt) -> dict[str, Any]:
