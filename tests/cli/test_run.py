@@ -38,8 +38,9 @@ def wait_for(condition, seconds=30.0):
 
 
 def trace_of(mindx):
-    """Return the path of the newest run's trace, or None."""
-    return next((folder.trace_path for folder in RunStore(mindx.state / "runs").runs()), None)
+    """Return the path of the newest run's trace, or None: the folder is there a moment before the trace."""
+    newest = next(iter(RunStore(mindx.state / "runs").runs()), None)
+    return newest.trace_path if newest is not None and newest.trace_path.exists() else None
 
 
 def test_a_plan_in_a_container_and_its_changes(engine_mindx):
