@@ -7,19 +7,28 @@ that nobody reads, and an engine's word is not the kernel's: each control is che
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mindx.errors import SandboxError
 from mindx.sandbox import seccomp
-from mindx.sandbox.container import CAPABILITIES, RUN_BYTES, RUN_INODES, ContainerSettings
+from mindx.sandbox.container import (
+    CAPABILITIES,
+    MASKED_PATHS,
+    READONLY_PATHS,
+    RUN_BYTES,
+    RUN_INODES,
+    ContainerSettings,
+)
 
 CAPABILITY_BITS = {"KILL": 5, "SETGID": 6, "SETUID": 7}
 NOT_KNOWN = "not known"
 WARNING = "the engine's warning"
 MOUNT_FLAGS = "nosuid,nodev"
+MASK_KINDS = {"tmpfs", "devtmpfs"}
 NO_CAPABILITIES = f"{0:016x}"
+LONG_FACTS = {"mounts", "kernel_names"}
 # Mounted writable by the engine; `writable` says where the agent itself may write.
 SYSTEM_WRITABLE = {"/", "/dev", "/dev/pts", "/dev/mqueue", "/proc", "/sys/fs/cgroup"}
 # /dev/mqueue is open to all, but the message queue limit is 0. Terminals' /dev/pts is a list, not a place for files.
@@ -50,7 +59,18 @@ SEEN_INSIDE = {"CapDrop", "Runtime", "OomKillDisable"}
 # Runtimes that put a kernel of their own between: it does not tell what the host's kernel holds the whole of it to, so
 # for these controls the engine's word (HostConfig, compared below) is the best that there is.
 OWN_KERNEL = {"runsc", "kata"}
-UNSEEN_INSIDE = {"no_new_privileges", "seccomp", "oom_score", "memory", "swap", "pids", "cpuset", "inodes"}
+UNSEEN_INSIDE = {
+    "no_new_privileges",
+    "seccomp",
+    "oom_score",
+    "memory",
+    "swap",
+    "pids",
+    "cpuset",
+    "inodes",
+    "kernel_files",
+    "sysctl",
+}
 # The names that a policy's accept_gaps may use, and what to do instead of accepting.
 REMEDIES = {
     "seccomp": "use an engine and a kernel with seccomp",
@@ -76,11 +96,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked of the engine: the whole request, the cpuset, and what the engine warned of when it took it."""
+    """What was asked of the engine: the whole request, the cpuset, and what the engine warned of when it took it.
+
+    `untold` are keys of HostConfig that this engine's `inspect` has no word for; they are seen inside.
+    """
 
     request: Mapping[str, Any]
     cpuset: str
     warnings: tuple[str, ...] = ()
+    untold: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +147,7 @@ class Attestation:
             "seccomp_sha256": self.seccomp_sha256,
             "accepted_gaps": [str(difference) for difference in self.accepted],
             "unseen": [str(difference) for difference in self.unseen],
-            "facts": {key: value for key, value in self.facts.items() if key != "mounts"},
+            "facts": {key: value for key, value in self.facts.items() if key not in LONG_FACTS},
             "mounts": self.facts.get("mounts", "").splitlines(),
         }
 
@@ -137,8 +161,9 @@ def attest(
         *_compare_limits(settings, asked.cpuset, facts),
         *_compare_network(facts),
         *_compare_mounts(settings, facts.get("mounts", "")),
+        *_compare_kernel_files(facts),
         *_compare_writable(facts.get("writable", "")),
-        *compare_engine(asked.request, inspected),
+        *compare_engine(asked.request, inspected, asked.untold),
         *(_warned(text) for text in asked.warnings),
     ]
     unseen = [one for one in found if settings.runtime in OWN_KERNEL and _unseen(one)]
@@ -192,6 +217,8 @@ def _compare_status(facts: Mapping[str, str]) -> list[Difference]:
             ("user", "supplementary groups of the agent", "none", get("agent_groups", "?") or "none"),
             ("oom_score", "oom_score_adj of PID 1", "300", get("oom_score_adj", "")),
             ("oom_score", "oom_score_adj of the agent", "1000", get("agent_oom_score_adj", "")),
+            ("seccomp", "answer of our profile to a setuid bit", "EPERM", get("setuid_answer", "")),
+            ("sysctl", "kernel.shm_rmid_forced", "1", get("shm_rmid_forced", "")),
             ("hostname", "host name", "mindx", get("hostname", "")),
         ]
     )
@@ -246,14 +273,12 @@ def _compare_mounts(settings: ContainerSettings, text: str) -> list[Difference]:
         "/run/mindx": (RUN_BYTES, RUN_INODES),
         "/dev/shm": (limits.shm_bytes, limits.shm_inodes),
     }
-    mounts = {}
     found = []
-    for line in text.splitlines():
-        point, options, super_options, kind = line.split(" ")
-        mounts[point] = (options.split(","), super_options.split(","), kind)
-        writable = "rw" in options.split(",") and point not in SYSTEM_WRITABLE
+    for point, options, _, kind in _mounts(text):
+        writable = "rw" in options and point not in SYSTEM_WRITABLE
         if writable and point not in sizes and not _is_mask(point, kind):
             found.append(Difference("mounts", f"mount {point}", "absent or read-only", "writable"))
+    mounts = {point: (options, more, kind) for point, options, more, kind in _mounts(text)}
     if "ro" not in mounts.get("/", ([], [], ""))[0]:
         found.append(Difference("root", "root file system", "read-only", "writable"))
     for point, (size, inodes) in sizes.items():
@@ -270,6 +295,28 @@ def _compare_mounts(settings: ContainerSettings, text: str) -> list[Difference]:
         if files != str(inodes):
             found.append(Difference("inodes", f"number of files in {point}", str(inodes), files or "no limit"))
     return found
+
+
+def _mounts(text: str) -> Iterator[tuple[str, list[str], list[str], str]]:
+    """Yield place, options, the file system's options and its kind; of several at one place the uppermost last."""
+    for line in text.splitlines():
+        point, options, more, kind = line.split(" ")
+        yield point, options.split(","), more.split(","), kind
+
+
+def _compare_kernel_files(facts: Mapping[str, str]) -> list[Difference]:
+    """Compare what the kernel has in its folders with what must be covered there, or be read-only."""
+    names = set(facts.get("kernel_names", "").split())
+    if not names:
+        return [Difference("kernel_files", "names in /proc", "a list", NOT_KNOWN)]
+    hidden, readonly = set(), set()
+    for point, options, _, kind in _mounts(facts.get("mounts", "")):
+        # An empty folder, or /dev/null: of the container's own, or of a rootless engine's host.
+        (hidden.add if kind in MASK_KINDS else hidden.discard)(point)
+        (readonly.add if "ro" in options else readonly.discard)(point)
+    rows = [("kernel_files", path, "hidden", "in sight") for path in MASKED_PATHS if path in names - hidden]
+    rows += [("kernel_files", path, "read-only", "writable") for path in READONLY_PATHS if path in names - readonly]
+    return _differing(rows)
 
 
 def _is_mask(point: str, kind: str) -> bool:
@@ -295,13 +342,18 @@ def _compare_writable(text: str) -> list[Difference]:
     ]
 
 
-def compare_engine(request: Mapping[str, Any], inspected: Mapping[str, Any]) -> list[Difference]:
-    """Compare the request with what the engine says it applied; what was not asked for must be empty."""
+def compare_engine(
+    request: Mapping[str, Any], inspected: Mapping[str, Any], untold: Collection[str] = ()
+) -> list[Difference]:
+    """Compare the request with what the engine says it applied; what was not asked for must be empty.
+
+    `untold` are keys of HostConfig that the engine has no word for.
+    """
     asked, applied = request["HostConfig"], inspected.get("HostConfig") or {}
     rows = [
         ("engine", f"HostConfig.{key}", _plain(key, value), _plain(key, applied.get(key)))
         for key, value in asked.items()
-        if key not in SEEN_INSIDE
+        if key not in SEEN_INSIDE and key not in untold
     ]
     rows += [("engine", f"HostConfig.{key}", "", _plain(key, applied.get(key) or "")) for key in EMPTY_IN_ENGINE]
     if asked.get("Runtime"):

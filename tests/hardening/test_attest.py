@@ -39,6 +39,10 @@ def no_seccomp(host: dict[str, Any]) -> None:
     host["SecurityOpt"] = ["no-new-privileges:true", "seccomp=unconfined"]
 
 
+def no_profile_of_ours(host: dict[str, Any]) -> None:
+    host["SecurityOpt"] = [option for option in host["SecurityOpt"] if not option.startswith("seccomp")]
+
+
 def more_capabilities(host: dict[str, Any]) -> None:
     host["CapAdd"] = [*host["CapAdd"], "NET_RAW"]
 
@@ -78,6 +82,10 @@ SABOTAGES: dict[str, tuple[Change, set[str]]] = {
     "tmpfs inodes": (no_inode_limit, {"inodes"}),
     "cpuset": (put("CpusetCpus", "0"), {"cpuset"}),
     "oom score": (put("OomScoreAdj", 500), {"oom_score"}),
+    "shared memory": (put("Sysctls", {}), {"sysctl"}),
+    "hidden paths": (put("MaskedPaths", []), {"kernel_files"}),
+    "read-only paths": (put("ReadonlyPaths", []), {"kernel_files"}),
+    "the engine's own profile": (no_profile_of_ours, {"seccomp"}),
 }
 
 
@@ -327,9 +335,12 @@ def test_a_runtime_with_its_own_kernel_is_taken_at_the_engine_s_word_and_no_furt
         "pids_limit",
         "cpuset",
         "capamb",
+        "kernel_names",
+        "shm_rmid_forced",
     ):
         facts[key] = ""
     facts["seccomp"] = facts["agent_seccomp"] = facts["oom_score_adj"] = "0"
+    facts["setuid_answer"] = "ENOENT"
     found = attest.attest(settings, Asked(asked, "0-1"), said, facts)
     assert found.differences == ()
     assert {one.control for one in found.unseen} == attest.UNSEEN_INSIDE - {"inodes"} | {"capabilities"}
