@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from mindx.core.command import Command, Exec
 from mindx.core.receipt import ExecResult
@@ -17,8 +18,13 @@ from mindx.sandbox.container import ContainerSettings
 from mindx.sandbox.docker import DockerSandbox
 from mindx.sandbox.driver import Driver
 
+T = TypeVar("T")
 PROBE_WITHIN_S = 15.0
+FILE_WITHIN_S = 3.0  # no deadline of the guest's stands behind a file operation
 FORBIDDEN = "mindx-forbidden"
+# What the kernel says of a call that it refuses. Another error means that the call got past the refusal, and failed on
+# what it was given.
+REFUSALS = frozenset({"EPERM", "EACCES", "ENOSYS"})
 
 
 class Broken(Exception):
@@ -86,9 +92,18 @@ class Stage:
         except ValueError:
             raise Broken(f"the probe's program said {result.stdout_text[:200]!r}") from None
 
+    async def answered(self, operation: Awaitable[T]) -> T:
+        """Return what a file operation returns. Raises Broken when it hangs, and ends its sandbox."""
+        try:
+            return await asyncio.wait_for(operation, FILE_WITHIN_S)
+        except asyncio.TimeoutError:
+            await self.renew()
+            raise Broken(f"it hung for {FILE_WITHIN_S:g} s") from None
+
 
 def _judge(command: Command) -> Verdict:
-    if isinstance(command, Exec) and command.argv[0] == FORBIDDEN:
+    about = command.argv[0] if isinstance(command, Exec) else getattr(command, "path", "")
+    if about.endswith(FORBIDDEN):
         return Verdict("deny", "verify", "the probe's policy denies it")
     return Verdict("allow", "verify", "a probe")
 
@@ -123,9 +138,10 @@ def expect(holds: bool, otherwise: str) -> None:
         raise Broken(otherwise)
 
 
-def expect_refused(results: dict[str, str], allowed: Iterable[str] = ()) -> str:
-    """Return a summary when no try but those in `allowed` says `ok`. Raises Broken."""
-    through = sorted(name for name, result in results.items() if result == "ok" and name not in set(allowed))
+def expect_refused(results: dict[str, str], also: Iterable[str] = ()) -> str:
+    """Return a summary when each try was answered by a refusal, or by one of `also`. Raises Broken."""
+    refusals = REFUSALS.union(also)
+    through = sorted(f"{name} ({said})" for name, said in results.items() if said not in refusals)
     expect(bool(results), "nothing was tried")
     expect(not through, f"not refused: {', '.join(through)}")
     answers = sorted(set(results.values()))

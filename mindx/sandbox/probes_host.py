@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import getpass
 import json
 import os
@@ -126,16 +127,17 @@ except OSError:
 print(json.dumps(found))
 """
 _ORPHAN = """
-import asyncio, sys
+import asyncio, json, sys
 from mindx.core.command import Exec
 from mindx.sandbox.container import ContainerSettings
-from mindx.sandbox.docker import DockerSandbox
+from mindx.sandbox.probe import ExaminedSandbox
 async def main():
-    async with DockerSandbox(ContainerSettings(accept_gaps=tuple(sys.argv[1:]))) as sandbox:
+    async with ExaminedSandbox(ContainerSettings(**json.loads(sys.argv[1]))) as sandbox:
         print(sandbox.container_id, flush=True)
         await sandbox.execute(Exec(("sleep", "600"), timeout_s=600))
 asyncio.run(main())
 """
+ORPHAN_WITHIN_S = 5.0
 
 
 @contextlib.contextmanager
@@ -236,7 +238,7 @@ async def _secrets(stage: Stage) -> str:
 async def _paths(stage: Stage) -> str:
     texts = "\n".join(await stage.python(_SEEN))
     told = {str(Path.home()), os.getcwd(), socket.gethostname()}
-    told = {text for text in told if len(text) > 5 and not text.startswith(("/workspace", "/tmp"))}
+    told = {text for text in told if len(text) > 5 and text not in ("/workspace", "/tmp/home")}
     user = getpass.getuser()
     found = [text for text in told if text in texts]
     if user not in ("root", "agent") and f"/{user}/" in texts:
@@ -265,17 +267,19 @@ async def _links(stage: Stage) -> str:
     await stage.execute("ln", "-s", "/etc/passwd", "/workspace/.mindx-link")
     await stage.execute("ln", "-s", "/tmp", "/workspace/.mindx-folder")
     await stage.execute("ln", "-s", "/proc/self/maps", "/workspace/.mindx-maps")
+    await stage.execute("touch", "/tmp/.mindx-file")
     driver = await stage.driver()
     refused = 0
-    for path in (".mindx-link", ".mindx-maps", ".mindx-folder/x", "../proc/self/root/etc/passwd"):
+    for path in (".mindx-link", ".mindx-maps", ".mindx-folder/.mindx-file", "../proc/self/root/etc/passwd"):
         try:
-            await driver.read_file(ReadFile(f"/workspace/{path}"))
-        except FileError:
+            await stage.answered(driver.read_file(ReadFile(f"/workspace/{path}")))
+        except FileError as error:
+            expect(error.errno != errno.ENOENT, f"looked for {path} behind a link")
             refused += 1
             continue
         raise Broken(f"read through {path}")
     try:
-        await driver.write_file(WriteFile("/workspace/.mindx-folder/x", b"x"))
+        await stage.answered(driver.write_file(WriteFile("/workspace/.mindx-folder/x", b"x")))
     except FileError:
         return f"{refused + 1} tries refused"
     raise Broken("written through a link")
@@ -286,7 +290,7 @@ async def _pipes(stage: Stage) -> str:
     driver = await stage.driver()
     began = time.monotonic()
     try:
-        await driver.read_file(ReadFile("/workspace/.mindx-pipe"))
+        await stage.answered(driver.read_file(ReadFile("/workspace/.mindx-pipe")))
     except FileError as error:
         took = time.monotonic() - began
         expect(took < 1, f"it took {took:.1f} s")
@@ -295,8 +299,9 @@ async def _pipes(stage: Stage) -> str:
 
 
 async def _orphan(stage: Stage) -> str:
+    settings = {"image": stage.settings.image, "runtime": stage.settings.runtime}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", _ORPHAN, *stage.settings.accept_gaps),
+        *(sys.executable, "-c", _ORPHAN, json.dumps(settings)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )
@@ -311,7 +316,9 @@ async def _orphan(stage: Stage) -> str:
     expect(bool(container_id), "the second mindx did not start")
     began = time.monotonic()
     while await anyio.to_thread.run_sync(_exists, container_id):
-        expect(time.monotonic() - began < 5, "its container still runs after 5 s")
+        if time.monotonic() - began > ORPHAN_WITHIN_S:
+            await anyio.to_thread.run_sync(_remove, container_id)
+            raise Broken(f"its container was still there after {ORPHAN_WITHIN_S:g} s")
         await asyncio.sleep(0.02)
     return f"its container was gone {time.monotonic() - began:.1f} s later"
 
@@ -327,6 +334,18 @@ def _exists(container_id: str) -> bool:
     finally:
         client.close()
     return True
+
+
+def _remove(container_id: str) -> None:
+    client = connect()
+    try:
+        client.api.remove_container(container_id, force=True, v=True)
+    except docker.errors.APIError:
+        return  # gone at last, or going
+    except ENGINE_EXCEPTIONS as error:
+        raise engine_error(error, "remove the container") from error
+    finally:
+        client.close()
 
 
 async def _logs(stage: Stage) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Awaitable, Callable
 
-from mindx.core.command import Exec
+from mindx.core.command import Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.receipt import ExitCause
-from mindx.errors import DeniedError
-from mindx.sandbox.probe import FORBIDDEN, Broken, Probe, Stage, expect
+from mindx.errors import DeniedError, MindxError
+from mindx.sandbox.probe import FORBIDDEN, Probe, Stage, expect
 
 _DAEMON = """
 import os, signal, sys, time
@@ -75,11 +76,31 @@ async def _output(stage: Stage) -> str:
 
 async def _policy(stage: Stage) -> str:
     driver = await stage.driver()
+    path = f"/workspace/{FORBIDDEN}"
+    tries: dict[str, Callable[[], Awaitable[object]]] = {
+        "a program": lambda: driver.execute(Exec((FORBIDDEN,))),
+        "a program beside the others": lambda: driver.start_background(Exec((FORBIDDEN,))),
+        "a program without a deadline": lambda: driver.start_background(Exec((FORBIDDEN,), timeout_s=None)),
+        "making a folder": lambda: driver.make_dir(MakeDir(path)),
+        "writing": lambda: driver.write_file(WriteFile(path, b"")),
+        "reading": lambda: driver.read_file(ReadFile(path)),
+        "listing": lambda: driver.list_dir(ListDir(path)),
+        "looking": lambda: driver.stat(Stat(path)),
+        "removing": lambda: driver.remove(Remove(path)),
+    }
+    sent = [name for name, attempt in tries.items() if not await _denied(attempt())]
+    expect(not sent, f"sent to the container: {', '.join(sent)}")
+    return f"{len(tries)} kinds of commands refused before they reached the container"
+
+
+async def _denied(attempt: Awaitable[object]) -> bool:
     try:
-        await driver.execute(Exec((FORBIDDEN,)))
+        await attempt
     except DeniedError:
-        return "refused before it reached the container"
-    raise Broken("it was sent to the container")
+        return True
+    except MindxError:
+        return False  # whatever refused it, it was not the policy
+    return False
 
 
 PROBES = (
@@ -89,5 +110,5 @@ PROBES = (
     Probe(
         "output", "output over the cap is counted, digested and marked", "printed 64 MiB with a cap of 4 KiB", _output
     ),
-    Probe("policy", "every command passes the policy", "sent a denied one through the driver", _policy),
+    Probe("policy", "every command passes the policy", "sent denied ones of each kind through the driver", _policy),
 )

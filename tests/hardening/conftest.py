@@ -34,19 +34,32 @@ def toolchain_image(engine: docker.DockerClient, base_image: BaseImage, session_
 
 
 @pytest.fixture
-def sabotage(monkeypatch: pytest.MonkeyPatch, ready: None) -> Callable[[Sabotage], None]:
-    """Let every container of this test be made from altered settings, as a careless or hostile engine would."""
+def sabotage_request(monkeypatch: pytest.MonkeyPatch, ready: None) -> Callable[[Sabotage], None]:
+    """Let every container of this test be made from an altered request, as a careless or hostile engine would."""
 
     def alter(change: Sabotage) -> None:
         true = container.create_request
 
         def altered(*arguments: Any) -> dict[str, Any]:
             request = true(*arguments)
-            change(request["HostConfig"])
-            request["NetworkDisabled"] = request["HostConfig"]["NetworkMode"] == "none"
+            change(request)
             return request
 
         monkeypatch.setattr(container, "create_request", altered)
+
+    return alter
+
+
+@pytest.fixture
+def sabotage(sabotage_request: Callable[[Sabotage], None]) -> Callable[[Sabotage], None]:
+    """Do so with altered settings of the host (HostConfig)."""
+
+    def alter(change: Sabotage) -> None:
+        def changed(request: dict[str, Any]) -> None:
+            change(request["HostConfig"])
+            request["NetworkDisabled"] = request["HostConfig"]["NetworkMode"] == "none"
+
+        sabotage_request(changed)
 
     return alter
 

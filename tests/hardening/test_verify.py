@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from mindx.policy.model import Limits
 from mindx.sandbox import container
 from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
 from mindx.sandbox.probe import Finding, Stage, examine
 from mindx.sandbox.verify import ALL, verify
+
+from .sabotages import SABOTAGES, Change, Sabotage, altered_guest, put
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBES = {probe.probe_id: probe for probe in ALL}
@@ -73,75 +74,50 @@ def test_hardening_md_names_every_control_and_every_probe() -> None:
 UNCONTROLLED = {"links", "pipes", "deadline", "forging", "exit", "output", "policy"}
 
 
-def without(key: str, value: Any = None) -> Callable[[dict[str, Any]], None]:
-    def change(host: dict[str, Any]) -> None:
-        host[key] = value
-
-    return change
+def test_every_probe_has_a_sabotage() -> None:
+    assert set(SABOTAGES) == set(PROBES)
 
 
-def unlimited(point: str) -> Callable[[dict[str, Any]], None]:
-    def change(host: dict[str, Any]) -> None:
-        host["Tmpfs"] = {**host["Tmpfs"], point: "rw,exec,nosuid,nodev,mode=1777"}
-
-    return change
-
-
-SABOTAGES: dict[str, Callable[[dict[str, Any]], None]] = {
-    "processes": without("PidsLimit", 4096),
-    "fork-bomb": without("PidsLimit", 4096),
-    "writing": without("ReadonlyRootfs", False),
-    "calls": without("SecurityOpt", ["no-new-privileges:true"]),
-    "sockets": without("SecurityOpt", ["no-new-privileges:true"]),
-    "network": without("NetworkMode", "bridge"),
-    "tmp-size": unlimited("/tmp"),
-    "shm-size": unlimited("/dev/shm"),
-    "open-files": without("Ulimits", []),
-    "kernel-files": without("MaskedPaths", []),
-    "swap": without("MemorySwap", -1),
-    "namespaces": without("IpcMode", "host"),
-    "segments": without("Sysctls", {"kernel.shm_rmid_forced": "0"}),
-    "attested": without("OomScoreAdj", 0),
-    "setuid": without("SecurityOpt", ["seccomp=unconfined"]),
-    "workspace-size": unlimited("/workspace"),
-    "core": without("Ulimits", []),
-    "doors": without("Devices", [{"PathOnHost": "/dev/mem", "PathInContainer": "/dev/mem", "CgroupPermissions": "r"}]),
-    "names": lambda host: host.update(NetworkMode="bridge", ExtraHosts=["canary.invalid:192.0.2.1"]),
-    "logs": without("LogConfig", {"Type": "json-file", "Config": {}}),
-}
-
-
-@pytest.mark.parametrize("probe_id", sorted(SABOTAGES))
+@pytest.mark.parametrize(
+    ("probe_id", "sabotaged"),
+    [
+        pytest.param(probe_id, one, id=f"{probe_id}-{number}")
+        for probe_id, ways in SABOTAGES.items()
+        for number, one in enumerate(ways, 1)
+    ],
+)
 def test_a_probe_is_red_when_its_control_is_sabotaged(
-    probe_id: str, sabotage: Callable[[Callable[[dict[str, Any]], None]], None]
+    probe_id: str,
+    sabotaged: Sabotage,
+    sabotage_request: Callable[[Change], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    sabotage(SABOTAGES[probe_id])
-    finding = found(probe_id)
+    if (os.cpu_count() or 1) < sabotaged.cpus:
+        pytest.skip(f"this machine has fewer than {sabotaged.cpus} CPUs")
+
+    def change(request: dict[str, Any]) -> None:
+        host = request["HostConfig"]
+        if sabotaged.host is not None:
+            sabotaged.host(host)
+            request["NetworkDisabled"] = host["NetworkMode"] == "none"
+        if sabotaged.request is not None:
+            sabotaged.request(request)
+        host.update(altered)
+
+    altered = altered_guest(tmp_path, sabotaged.guest) if sabotaged.guest else {}
+    sabotage_request(change)
+    if sabotaged.ours is not None:
+        sabotaged.ours(monkeypatch, tmp_path)
+    finding = found(probe_id, sabotaged.settings)
     assert not finding.passed, finding.happened
-
-
-def test_the_memory_probe_is_red_without_a_memory_limit(
-    sabotage: Callable[[Callable[[dict[str, Any]], None]], None],
-) -> None:
-    def change(host: dict[str, Any]) -> None:
-        host["Memory"] = host["MemorySwap"] = 0
-
-    sabotage(change)
-    assert not found("memory").passed
-
-
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="this machine has one CPU")
-def test_the_cpus_probe_is_red_when_a_session_gets_more_than_its_own(
-    sabotage: Callable[[Callable[[dict[str, Any]], None]], None],
-) -> None:
-    sabotage(without("CpusetCpus", ""))
-    assert not found("cpus", ContainerSettings(Limits(cpus=1))).passed
+    assert sabotaged.says in finding.happened
 
 
 def test_verify_says_no_when_one_limit_is_missing(
-    sabotage: Callable[[Callable[[dict[str, Any]], None]], None],
+    sabotage: Callable[[Change], None],
 ) -> None:
-    sabotage(without("PidsLimit", 4096))
+    sabotage(put("PidsLimit", 4096))
     result = asyncio.run(verify(ContainerSettings()))
     failed = {finding.probe_id for finding in result.findings if not finding.passed}
     assert {"attested", "processes", "fork-bomb"} <= failed
