@@ -309,7 +309,8 @@ def _compare_kernel_files(facts: Mapping[str, str]) -> list[Difference]:
     names = set(facts.get("kernel_names", "").split())
     if not names:
         return [Difference("kernel_files", "names in /proc", "a list", NOT_KNOWN)]
-    hidden, readonly = set(), set()
+    hidden: set[str] = set()
+    readonly: set[str] = set()
     for point, options, _, kind in _mounts(facts.get("mounts", "")):
         # An empty folder, or /dev/null: of the container's own, or of a rootless engine's host.
         (hidden.add if kind in MASK_KINDS else hidden.discard)(point)

@@ -121,6 +121,7 @@ def labels(session_id: str, owner: Owner, settings: ContainerSettings) -> dict[s
     """Return the labels that say whose the container is, so that the owner's death can be proved later."""
     return {
         "mindx.session": session_id,
+        "mindx.kind": "session",  # an engine may know a filter for a label with its value only
         "mindx.policy_sha256": settings.policy_sha256,
         "mindx.seccomp_sha256": seccomp.profile_sha256(),
         **owner.labels(),

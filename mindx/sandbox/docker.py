@@ -16,7 +16,7 @@ from mindx.core.command import WORKSPACE, Exec, Terminal
 from mindx.core.receipt import ExecResult
 from mindx.errors import FileError, SandboxError, SandboxLostError
 from mindx.guest import wire
-from mindx.sandbox import attest, container, gc, runtimes
+from mindx.sandbox import attest, container, gc, podman, runtimes
 from mindx.sandbox.background import BackgroundCommands
 from mindx.sandbox.base import BackgroundState, OutputListener
 from mindx.sandbox.base_image import ensure_base
@@ -54,6 +54,7 @@ class DockerSandbox(FileRequests):
         self._client: docker.DockerClient | None = None
         self._channel: Channel | None = None
         self._attached: Any = None
+        self._podman = False
         self._gone: threading.Event | None = None
         self._turn = asyncio.Lock()
         self._events = current_events()
@@ -94,7 +95,7 @@ class DockerSandbox(FileRequests):
             self._lose_events(self._channel)
         self._watch_removal()
         await self._in_thread("start the container", lambda client: client.api.start(self.container_id))
-        inspected = await self._in_thread("inspect the container", self._inspect)
+        inspected = await self._in_thread("inspect the container", lambda client: self._inspect(client, asked))
         await self._greet()
         self._attestation = attest.attest(self.settings, asked, inspected, self.facts)
         self._refuse(self._attestation)
@@ -108,24 +109,35 @@ class DockerSandbox(FileRequests):
     def _create(self, client: docker.DockerClient) -> attest.Asked:
         image = self._derived_image(client)
         info = client.info()
+        self._podman = podman.is_podman(info)
         controls = EngineControls.of(info)
         runtimes.require(client, info, self.settings.runtime, image)
         cpuset = container.pick_cpus(self.settings.limits.cpus, controls.cpus)
         labels = container.labels(self.session_id, Owner.me(), self.settings)
         host = container.host_config(self.settings, self.ids, cpuset, controls)
+        if self._podman:
+            image = podman.ensure_profile(client, image)
         request = container.create_request(image.image_id, image.python, labels, host)
+        if self._podman:
+            request = podman.fit(request)
         name = f"mindx-{self.session_id}"
         self.container_id = name  # a create whose answer is lost has made one all the same
         try:
-            created = client.api.create_container_from_config(request, name)
+            if self._podman:
+                created = podman.create(client, request, name)
+            else:
+                created = client.api.create_container_from_config(request, name)
         except docker.errors.APIError as error:
             if error.response is not None:
                 self.container_id = ""  # refused: what has this name, if anything, is not ours
             raise
         self.container_id = created["Id"]
-        return attest.Asked(request, cpuset, tuple(created.get("Warnings") or ()))
+        untold = podman.UNTOLD if self._podman else frozenset()
+        return attest.Asked(request, cpuset, tuple(created.get("Warnings") or ()), untold)
 
-    def _inspect(self, client: docker.DockerClient) -> dict[str, Any]:
+    def _inspect(self, client: docker.DockerClient, asked: attest.Asked) -> dict[str, Any]:
+        if self._podman:
+            return podman.inspect(client, self.container_id, asked.request)
         inspected: dict[str, Any] = client.api.inspect_container(self.container_id)
         return inspected
 

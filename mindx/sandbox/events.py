@@ -21,8 +21,9 @@ from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect
 
 _LOG = logging.getLogger("mindx.sandbox.events")
 LABEL = "mindx.session"
+FILTER = "mindx.kind=session"
 # The engine's users are root and are not defended against, but what they touch is no longer only ours.
-FOREIGN = ("exec_create", "exec_start", "extract-to-dir")
+FOREIGN = ("exec_create", "exec_start", "extract-to-dir", "exec")  # the last is Podman's word
 # Our own words to listeners, no engine's: the stream broke off and is there again, or cannot be had again.
 REOPENED, LOST = "events_reopened", "events_lost"
 REOPEN_AFTER_S = (0.05, 0.2, 0.5, 1.0, 2.0)  # the wait before each try
@@ -162,7 +163,7 @@ def _opened(environ: Mapping[str, str], since: int | None = None) -> tuple[docke
     """Return a client and its stream, blocking. Raises EngineError, or an exception in ENGINE_EXCEPTIONS."""
     client = connect(environ)
     try:
-        return client, client.events(since=since, decode=True, filters={"type": "container", "label": LABEL})
+        return client, client.events(since=since, decode=True, filters={"type": "container", "label": FILTER})
     except BaseException:
         client.close()
         raise
