@@ -3,6 +3,7 @@
 MindxError
 ├── InputError            2  a plan, policy, folder or argument is not usable
 │   ├── WorkspaceError    2  the folder to copy in, or to apply to, is not usable
+│   ├── ImageInputError   2  a name, a reference or a file given for an image is not usable (also an ImageError)
 │   └── ContextOverflowError  2  what must be told to the model does not fit its context
 ├── DeniedError           3  the policy says no
 ├── SandboxError          4  the sandbox could not do what it promised
@@ -112,6 +113,12 @@ class EngineError(SandboxError):
 
 class ImageError(SandboxError):
     """An image is missing, unfit or cannot be built."""
+
+    default_phase = Phase.IMAGE
+
+
+class ImageInputError(InputError, ImageError):
+    """What the user gave for an image (its name, a registry's reference, an exported file) cannot be used."""
 
     default_phase = Phase.IMAGE
 

@@ -127,8 +127,16 @@ def policy_in_force(settings: Settings, workspace: Path | None = None) -> Merged
 
 
 def effective_policy(policy: str | None, image: str | None = None, workspace: Path | None = None) -> LoadedPolicy:
-    """Return the policy in force for a command with these flags. Raises InputError."""
-    return policy_in_force(read_settings(policy, image, workspace), workspace).loaded
+    """Return the policy in force for a command with these flags, whose image is one that mindx knows.
+
+    Raises InputError (ImageInputError for the image).
+    """
+    from mindx.sandbox.image_names import check_known
+
+    settings = read_settings(policy, image, workspace)
+    loaded = policy_in_force(settings, workspace).loaded
+    check_known(loaded.policy.image)
+    return loaded
 
 
 def _base(settings: Settings) -> str | None:

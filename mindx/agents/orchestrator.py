@@ -22,7 +22,7 @@ from mindx.agents.task_record import (
 )
 from mindx.agents.worker import AgentWorkerSpec, Bounds, bounds_of
 from mindx.core.agent_result import AgentResult
-from mindx.core.plan import did_you_mean
+from mindx.core.nearest import did_you_mean
 from mindx.core.protocols import EventHandler
 from mindx.core.quote import quoted
 from mindx.errors import InputError

@@ -13,7 +13,7 @@ from mindx.cli.options import json_option
 from mindx.cli.prose import note, print_json
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
-from mindx.core.plan import did_you_mean
+from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.errors import InputError
 

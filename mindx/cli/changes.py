@@ -193,13 +193,13 @@ def _read(run: str) -> tuple[ChangesFolder, Baseline, tuple[Change, ...]]:
 
 def _find(run: str) -> RunRecord:
     """Return the run; `last` is the newest that came to a comparison, or the newest when none did."""
-    found = run_store().find(run)
-    if run != "last" or _is_compared(found):
+    store = run_store()
+    found = store.find(run)
+    newest = next(store.runs(), found) if run == "last" else found
+    older = found if _is_compared(newest) else next(filter(_is_compared, store.runs()), None)
+    if run != "last" or older is None or older.run_id == newest.run_id:
         return found
-    older = next(filter(_is_compared, run_store().runs()), None)
-    if older is None:
-        return found
-    note(f"the newest run {found.run_id} has no changes ({_why_none(found)}); this is {older.run_id}")
+    note(f"the newest run {newest.run_id} has no changes ({_why_none(newest)}); this is {older.run_id}")
     return older
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,10 @@ from mindx.cli.options import autonomous_option, complete_file, json_option, pol
 from mindx.cli.prose import print_json, styled
 from mindx.cli.render import action_label, fault_lines
 from mindx.core.document import SCHEMA_VERSION, render_json
-from mindx.core.plan import MAX_ACTIONS, Action, ParsedPlan
 from mindx.core.run import Outcome
-from mindx.core.strict_json import read_json
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import LoadedPolicy
-from mindx.runtime.vetting import refusal_of, step_faults, tools_for, vet_source
+from mindx.runtime.vetting import UNSOUND, refusal_of, step_faults, tools_for, unsound_actions, vet_source
 from mindx.settings import effective_policy
 from mindx.tools.vet import VettedPlan, VettedStep
 
@@ -49,30 +46,14 @@ def command(plan: str, policy: str | None, workspace: Path | None, autonomous: b
     loaded = effective_policy(policy, workspace=workspace)
     engine = PolicyEngine(loaded.policy, autonomous=autonomous)
     parsed, vetted = vet_source(source, engine, tools_for(loaded.policy.limits), may_ask=True)
-    vetted, labels = _whole(source, parsed, vetted)
+    actions = (*parsed.actions, *unsound_actions(source, parsed))
+    labels = {action.index: action_label(action) for action in actions}
     refusal = refusal_of(vetted)
     if as_json:
         print_json(render_json(_document(vetted, loaded, refusal)))
     else:
         _print(labels, vetted, "<stdin>" if plan == "-" else plan, refusal)
     return 0 if refusal is None else refusal.exit_code
-
-
-def _whole(source: bytes, parsed: ParsedPlan, vetted: VettedPlan) -> tuple[VettedPlan, dict[int, str]]:
-    """Return the plan with those steps too whose form is not sound, and what each step does."""
-    labels = {action.index: action_label(action) for action in parsed.actions}
-    steps = {step.index: step for step in vetted.steps}
-    found = None if vetted.plan is not None else read_json(source)
-    items = found.value if found is not None and isinstance(found.value, list) else []
-    for index, item in enumerate(items[:MAX_ACTIONS]):
-        if index not in labels:
-            known = item if isinstance(item, dict) else {}
-            kind, params = known.get("type"), known.get("params")
-            action = Action(
-                "", kind if isinstance(kind, str) else "?", params if isinstance(params, dict) else {}, index
-            )
-            labels[index], steps[index] = action_label(action), VettedStep(index, "", action.type)
-    return replace(vetted, steps=tuple(steps[index] for index in sorted(steps))), labels
 
 
 def _verdict(vetted: VettedPlan, step: VettedStep) -> tuple[str, str]:
@@ -82,7 +63,7 @@ def _verdict(vetted: VettedPlan, step: VettedStep) -> tuple[str, str]:
         return "asks", step.verdict.reason
     if not faults:
         # Without an id its form is not sound, also where there are too many faults to list them all.
-        return ("ok", "") if step.action_id else ("invalid", "it is no action")
+        return ("ok", "") if step.action_id else ("invalid", UNSOUND)
     kind = "invalid" if any(fault.kind == "invalid" for fault in faults) else "denied"
     return kind, "; ".join(fault.message for fault in faults)
 

@@ -24,9 +24,9 @@ def command(policy: str | None, as_json: bool) -> None:
     Exit code 0 when a run can work, 4 when not.
     """
     from mindx.sandbox.doctor import examine
-    from mindx.settings import effective_policy
+    from mindx.settings import policy_in_force, read_settings
 
-    diagnosis = examine(effective_policy(policy).policy.image)
+    diagnosis = examine(policy_in_force(read_settings(policy)).loaded.policy.image)
     if as_json:
         document = {
             "schema_version": SCHEMA_VERSION,

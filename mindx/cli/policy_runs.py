@@ -11,7 +11,7 @@ import click
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.options import autonomous_option, json_option, policy_option
 from mindx.cli.prose import note, print_json
-from mindx.cli.store import complete_runs, run_store
+from mindx.cli.store import complete_runs, find_run
 from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
 from mindx.core.plan import parse_plan
 from mindx.core.verdict import Verdict
@@ -130,8 +130,7 @@ def _row(run: str, action: Command, before: str, after: Verdict | None, gap: str
 
 
 def _folders(runs: tuple[str, ...]) -> Iterator[RunFolder]:
-    store = run_store()
-    return (store.find(run) for run in runs)
+    return map(find_run, runs)
 
 
 def commands_of(folder: RunFolder) -> Iterator[tuple[Command, str, str]]:

@@ -13,7 +13,7 @@ from mindx.cli.escape import escape, escape_line
 from mindx.cli.prose import note, print_json
 from mindx.cli.render import action_label
 from mindx.cli.runs_output import prune_runs, show_output
-from mindx.cli.store import complete_runs, run_store
+from mindx.cli.store import complete_runs, find_run, run_store
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.plan import Action, parse_plan
 from mindx.errors import InputError
@@ -54,7 +54,7 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the run's document as it was.")
 def show_run(run: str, as_json: bool) -> None:
     """Show one past run. RUN is an id, the start of one, or `last`."""
-    folder = run_store().find(run)
+    folder = find_run(run)
     document = folder.read_result()
     if document is None:
         state = folder.state()

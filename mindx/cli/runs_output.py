@@ -18,7 +18,7 @@ import click
 from mindx.cli.escape import escape_line, in_ci
 from mindx.cli.options import json_option
 from mindx.cli.prose import note, print_json
-from mindx.cli.store import complete_runs, run_store
+from mindx.cli.store import complete_runs, find_run, run_store
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import OutputEncoding, decode_output
 from mindx.errors import InputError, StateError
@@ -47,7 +47,7 @@ def show_output(run: str, step: int, stream: _Stream | None, grep: str | None, t
 
     Control characters are written out. A line of more than 64 KiB comes in pieces.
     """
-    folder = run_store().find(run)
+    folder = find_run(run)
     state = folder.state()
     names: tuple[_Stream, ...] = ("stdout", "stderr") if stream is None else (stream,)
     record = _record(folder, state, step)

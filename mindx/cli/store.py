@@ -6,8 +6,9 @@ from itertools import islice
 
 import click
 
+from mindx.cli.prose import note
 from mindx.core.folders import state_dir
-from mindx.trace.run_folder import RunStore
+from mindx.trace.run_folder import RunFolder, RunStore
 
 MAX_COMPLETED = 50
 
@@ -15,6 +16,19 @@ MAX_COMPLETED = 50
 def run_store() -> RunStore:
     """Return the user's run folders."""
     return RunStore(state_dir() / "runs")
+
+
+def find_run(run: str) -> RunFolder:
+    """Return the run that an id, the start of one, or `last` names, and tell what `last` passes over.
+
+    Raises InputError (run_unknown, run_ambiguous).
+    """
+    store = run_store()
+    found = store.find(run)
+    newest = next(store.runs(), found) if run == "last" else found
+    if newest.run_id > found.run_id:
+        note(f"the newest run {newest.run_id} was refused for what it was given; this is {found.run_id}")
+    return found
 
 
 def complete_runs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

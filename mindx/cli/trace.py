@@ -12,7 +12,7 @@ import click
 from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.prose import note, print_json
-from mindx.cli.store import complete_runs, run_store
+from mindx.cli.store import complete_runs, find_run
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 from mindx.trace.event import Event
@@ -31,7 +31,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def show(run: str, as_json: bool) -> None:
     """Print the events of a run. RUN is an id, the start of one, or `last`."""
-    folder = run_store().find(run)
+    folder = find_run(run)
     events = [dataclasses.asdict(event) for event in read(folder.trace_path)]
     if as_json:
         print_json(render_json({"schema_version": SCHEMA_VERSION, "run_id": folder.run_id, "events": events}))
@@ -47,7 +47,7 @@ def show(run: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def verify_run(run: str, as_json: bool) -> int:
     """Check that the record of a run is unchanged; exit 1 if it is not. RUN is an id, the start of one, or `last`."""
-    folder = run_store().find(run)
+    folder = find_run(run)
     found = _verified(folder)
     if as_json:
         document = {
@@ -77,7 +77,7 @@ def replay(run: str, speed: float, as_json: bool) -> int:
 
     Exit 1 if the record was changed, or tells of what no sound run does. RUN is an id, the start of one, or `last`.
     """
-    folder = run_store().find(run)
+    folder = find_run(run)
     found = _verified(folder)
     replayed = Replay()
     run_async(lambda: _walk(replayed, folder, 0.0 if as_json else speed, quiet=as_json))

@@ -13,7 +13,7 @@ import click
 from mindx.cli.escape import escape_line, shortened
 from mindx.cli.interrupt import run_async
 from mindx.cli.prose import styled
-from mindx.cli.store import complete_runs, run_store
+from mindx.cli.store import complete_runs, find_run, run_store
 from mindx.trace.follow import follow
 from mindx.trace.run_folder import RunFolder
 
@@ -35,9 +35,8 @@ MARK_CHARS = 6
 @click.argument("run", required=False, shell_complete=complete_runs)
 def command(run: str | None) -> int:
     """Follow RUN while it goes on, or all runs that do, one line for each event."""
-    store = run_store()
-    going_on = [folder for folder in store.runs() if folder.state() == "running"] if run is None else []
-    folders = going_on or [store.find(run or "last")]
+    going_on = [folder for folder in run_store().runs() if folder.state() == "running"] if run is None else []
+    folders = going_on or [find_run(run or "last")]
     run_async(lambda: _watch_all(folders))
     return 0
 

@@ -17,12 +17,12 @@ from types import MappingProxyType
 from typing import Any
 
 from mindx.core.fault import Fault
+from mindx.core.nearest import LONGEST_NAME, did_you_mean
 from mindx.core.quote import quoted
 from mindx.core.strict_json import MAX_FAULTS, Document, Duplicate, Position, member_path, read_json
 
 MAX_ACTIONS = 10_000
 REFERENCE = "$ref"
-_LONGEST_NAME = 64  # what is longer is no slip of a known name
 
 THINK, EXECUTE_TOOL, NO_OP, FAIL = "THINK", "EXECUTE_TOOL", "NO_OP", "FAIL"
 
@@ -114,15 +114,6 @@ def thaw(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [thaw(item) for item in value]
     return value
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a suggestion that names the nearest known word, or ""."""
-    if len(word) > _LONGEST_NAME:
-        return ""
-    by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), by_lower, 1, 0.6)
-    return f"did you mean `{by_lower[near[0]]}`?" if near else ""
 
 
 def _freeze(value: Any) -> Any:
@@ -287,7 +278,7 @@ class _Reader:
         if key in holder:
             self.add(f"{path}.{key}", f"`{key}` is {wanted}, not {_kind(holder[key])}", suggestion)
         else:
-            others = [name for name in itertools.islice(holder, 20) if len(name) <= _LONGEST_NAME]
+            others = [name for name in itertools.islice(holder, 20) if len(name) <= LONGEST_NAME]
             near = difflib.get_close_matches(key, others, 1, 0.6)
             advice = f"rename {quoted(near[0])}" if near else suggestion or f'add "{key}": "..."'
             self.add(path, f"`{key}` is missing", advice)

@@ -8,8 +8,8 @@ from typing import Any
 
 from mindx.core.action import ActionRequest, ActionRisk, ActionTraits
 from mindx.core.agent_context import AgentContext
+from mindx.core.nearest import did_you_mean
 from mindx.core.observation import Observation, Status
-from mindx.core.plan import did_you_mean
 from mindx.core.quote import quoted
 
 

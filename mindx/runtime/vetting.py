@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from mindx.core.fault import Fault
 from mindx.core.observation import Observation, Status
-from mindx.core.plan import ParsedPlan, parse_plan
+from mindx.core.plan import MAX_ACTIONS, Action, ParsedPlan, parse_plan
 from mindx.core.run import Outcome, StepRecord
+from mindx.core.strict_json import read_json
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.model import Limits
 from mindx.tools.registry import ToolRegistry
 from mindx.tools.simple_coder import SimpleCoder
 from mindx.tools.simple_coder_lower import CoderSettings
-from mindx.tools.vet import VettedPlan, vet
+from mindx.tools.vet import VettedPlan, VettedStep, vet
+
+UNSOUND = "it is no action"
 
 
 def tools_for(limits: Limits, *, operator: bool = False, no_grant: str = "") -> ToolRegistry:
@@ -36,10 +40,29 @@ def vet_source(
 ) -> tuple[ParsedPlan, VettedPlan]:
     """Read a plan and judge all of it; `may_ask` True when somebody can answer. Never raises for what it holds.
 
-    `states` is what the tools remember from before, None for a clean start.
+    `states` is what the tools remember from before, None for a clean start. The steps are those of the whole list: one
+    whose form is not sound has an empty id.
     """
     parsed = parse_plan(source)
-    return parsed, vet(parsed, tools, engine.judge, engine.autonomous, may_ask, states)
+    vetted = vet(parsed, tools, engine.judge, engine.autonomous, may_ask, states)
+    unsound = [VettedStep(action.index, "", action.type) for action in unsound_actions(source, parsed)]
+    steps = sorted((*vetted.steps, *unsound), key=lambda step: step.index)
+    return parsed, replace(vetted, steps=tuple(steps))
+
+
+def unsound_actions(source: bytes, parsed: ParsedPlan) -> list[Action]:
+    """Return the actions of a plan whose form is not sound, as far as they can be read; the type of some is `?`."""
+    found = None if parsed.plan is not None else read_json(source)
+    items = found.value if found is not None and isinstance(found.value, list) else []
+    sound = {action.index for action in parsed.actions}
+    unsound = []
+    for index, item in enumerate(items[:MAX_ACTIONS]):
+        if index not in sound:
+            known = item if isinstance(item, dict) else {}
+            kind, params = known.get("type"), known.get("params")
+            told = params if isinstance(params, dict) else {}
+            unsound.append(Action("", kind if isinstance(kind, str) else "?", told, index))
+    return unsound
 
 
 def refusal_of(vetted: VettedPlan) -> Outcome | None:
@@ -60,9 +83,10 @@ def refused_steps(vetted: VettedPlan) -> tuple[StepRecord, ...]:
     steps = []
     for step in vetted.steps:
         faults = step_faults(vetted, step.index)
-        message = "; ".join(fault.message for fault in faults) or "not reached: the plan may not run"
-        status = Status.SKIPPED
-        if faults:
-            status = Status.ERROR if any(fault.kind == "invalid" for fault in faults) else Status.DENIED
+        message, status = "not reached: the plan may not run", Status.SKIPPED
+        if faults or not step.action_id:  # there may be too many faults to list them all
+            denied = faults and all(fault.kind == "denied" for fault in faults)
+            message = "; ".join(fault.message for fault in faults) or UNSOUND
+            status = Status.DENIED if denied else Status.ERROR
         steps.append(StepRecord.of(step.index, step.type, step.command, Observation(step.action_id, status, message)))
     return tuple(steps)

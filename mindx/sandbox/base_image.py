@@ -46,8 +46,9 @@ def ensure_base(client: docker.DockerClient, name: str = "python", progress: Pro
     """Return the base image `name`, built first if this engine has none of its present definition; blocking.
 
     `progress` gets one line of text at a time; when it raises, the build ends and leaves nothing behind. Two
-    processes at once build it once. Raises EngineError, or ImageError: image_unknown, image_bad_definition,
-    image_no_sources, image_no_builder, image_no_rights, image_no_space, image_build_failed, image_state_unusable.
+    processes at once build it once. Raises EngineError, ImageInputError (image_unknown), or ImageError:
+    image_bad_definition, image_no_sources, image_no_builder, image_no_rights, image_no_space, image_build_failed,
+    image_state_unusable.
     """
     progress = progress or _silent
     pulled = find_pulled(name)

@@ -16,7 +16,7 @@ from typing import IO
 import docker
 
 from mindx.core.table import Table, key, table, text, whole
-from mindx.errors import ImageError
+from mindx.errors import ImageInputError
 from mindx.sandbox.base_image import definition_digest, find_base, reference_of
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.image_records import BaseImage, add_record, locked
@@ -43,15 +43,15 @@ class Manifest(Table):
 
 
 def export_image(client: docker.DockerClient, name: str, path: Path, progress: Progress) -> Manifest:
-    """Write the base image `name` to a new file, whole or not at all. Raises ImageError, EngineError.
+    """Write the base image `name` to a new file, whole or not at all. Raises ImageInputError, EngineError.
 
     Codes: image_missing, image_file_exists, image_file_unwritable.
     """
     image = find_base(client, name)
     if image is None:
-        raise ImageError("image_missing", f"the image {name} is not built yet: `mindx image build {name}`.")
+        raise ImageInputError("image_missing", f"the image {name} is not built yet: `mindx image build {name}`.")
     if os.path.lexists(path):
-        raise ImageError("image_file_exists", f"{path} is there already; name a new file.")
+        raise ImageInputError("image_file_exists", f"{path} is there already; name a new file.")
     reference = reference_of(name)
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
@@ -80,7 +80,7 @@ def export_image(client: docker.DockerClient, name: str, path: Path, progress: P
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, f"read the image {name}") from error
     except OSError as error:
-        raise ImageError("image_file_unwritable", f"cannot write {path}: {error.strerror}.") from error
+        raise ImageInputError("image_file_unwritable", f"cannot write {path}: {error.strerror}.") from error
     finally:
         part.unlink(missing_ok=True)
     return manifest
@@ -89,7 +89,8 @@ def export_image(client: docker.DockerClient, name: str, path: Path, progress: P
 def import_image(client: docker.DockerClient, path: Path, progress: Progress) -> BaseImage:
     """Load a file that export_image wrote, after its digest was compared, and record the image.
 
-    Raises EngineError, or ImageError: image_file_unreadable, image_file_damaged, image_unknown, image_other_definition.
+    Raises EngineError, or ImageInputError: image_file_unreadable, image_file_damaged, image_unknown,
+    image_other_definition.
     """
     try:
         with open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as archive:
@@ -107,7 +108,7 @@ def import_image(client: docker.DockerClient, path: Path, progress: Progress) ->
     except (KeyError, tarfile.TarError) as error:
         raise _damaged(path, "it is no export of an image") from error
     except OSError as error:
-        raise ImageError("image_file_unreadable", f"cannot read {path}: {error.strerror or error}.") from error
+        raise ImageInputError("image_file_unreadable", f"cannot read {path}: {error.strerror or error}.") from error
 
 
 def _load(client: docker.DockerClient, manifest: Manifest, content: IO[bytes], path: Path) -> BaseImage:
@@ -137,7 +138,7 @@ def _read_manifest(archive: tarfile.TarFile, path: Path) -> Manifest:
 def _check_definition(manifest: Manifest, path: Path) -> None:
     name = manifest.image.name
     if manifest.image.definition_sha256 != definition_digest(name) or manifest.reference != reference_of(name):
-        raise ImageError(
+        raise ImageInputError(
             "image_other_definition",
             f"{path} was exported by a mindx with another definition of the image {name}. "
             "Export it with the same version as this one.",
@@ -157,5 +158,5 @@ def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], size: int) -> 
     archive.addfile(entry, content)
 
 
-def _damaged(path: Path, what: str) -> ImageError:
-    return ImageError("image_file_damaged", f"{path} cannot be imported: {what}. Export it again.")
+def _damaged(path: Path, what: str) -> ImageInputError:
+    return ImageInputError("image_file_damaged", f"{path} cannot be imported: {what}. Export it again.")

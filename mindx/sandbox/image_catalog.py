@@ -8,7 +8,8 @@ from typing import Any
 
 import docker
 
-from mindx.errors import ImageError
+from mindx.core.nearest import did_you_mean
+from mindx.errors import ImageError, ImageInputError
 from mindx.sandbox.base_image import LABEL_DEFINITION, LABEL_NAME, definition_digest, find_base
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.image import LABEL_BASE, LABEL_GUEST, prune_derived
@@ -90,10 +91,13 @@ def _today(name: str, own: Mapping[str, RememberedImage]) -> str:
 
 
 def show_image(client: docker.DockerClient, name: str) -> tuple[ImageRow, BaseImage]:
-    """Return today's image of a name and its record. Raises ImageError (image_missing, image_unknown), EngineError."""
+    """Return today's image of a name and its record.
+
+    Raises ImageInputError (image_missing, image_unknown), EngineError.
+    """
     record = find_base(client, name)
     if record is None:
-        raise ImageError("image_missing", f"the image {name} is not built yet: `mindx image build {name}`.")
+        raise ImageInputError("image_missing", f"the image {name} is not built yet: `mindx image build {name}`.")
     rows = [row for row in list_images(client) if row.image_id == record.image_id]
     return (rows or [ImageRow(name, "ready", "", record.image_id)])[0], record
 
@@ -111,7 +115,8 @@ def remove_images(client: docker.DockerClient, name: str | None) -> list[str]:
     rows = [row for row in list_images(client) if row.image_id]
     chosen = [row for row in rows if row.name == name or (name is None and row.state == "old")]
     if name is not None and not chosen and name not in remembered_images():
-        raise ImageError("image_missing", f"there is no image {name} in this engine; see `mindx image list`.")
+        hint = did_you_mean(name, [row.name for row in rows]) or "see `mindx image list`."
+        raise ImageInputError("image_missing", f"there is no image {name} in this engine; {hint}")
     # What was made of an image goes before it: an engine keeps what others stand on.
     for row in reversed(chosen):
         try:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
 import yaml
 
 from mindx.core.data_files import data_path
+from mindx.core.nearest import did_you_mean
 from mindx.core.table import Table, TableError, choice, key, pairs, several, text
-from mindx.errors import ImageError
-from mindx.sandbox.image_records import check_name
+from mindx.errors import ImageError, ImageInputError
+from mindx.sandbox.image_records import check_name, read_records, recorded_names
 
 
 def check_package(name: str) -> str:
@@ -55,17 +55,25 @@ def definition_names() -> list[str]:
     return sorted(path.parent.name for path in data_path("sandbox_images").glob("*/image.yaml"))
 
 
+def usable_names() -> list[str]:
+    """Return the names that a policy may write: of what comes with mindx and of what was pulled, sorted."""
+    pulled = (name for name in recorded_names() if any(image.reference for image in read_records(name)))
+    return sorted({*definition_names(), *pulled})
+
+
 def read_definition(name: str) -> tuple[ImageDefinition, str]:
-    """Return a definition and the sha256 of its file. Raises ImageError: image_unknown, image_bad_definition."""
+    """Return a definition and the sha256 of its file.
+
+    Raises ImageInputError (image_unknown), or ImageError (image_bad_definition).
+    """
     check_name(name)
     path = data_path("sandbox_images", f"{name}/image.yaml")
     try:
         content = path.read_bytes()
     except OSError as error:
-        names = definition_names()
-        near = get_close_matches(name, names, 1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names) or 'none'}."
-        raise ImageError("image_unknown", f"there is no image {name!r}; {hint}") from error
+        names = usable_names()
+        hint = did_you_mean(name, names) or f"known: {', '.join(names) or 'none'}."
+        raise ImageInputError("image_unknown", f"there is no image {name!r}; {hint}") from error
     return parse_definition(content, path), hashlib.sha256(content).hexdigest()
 
 

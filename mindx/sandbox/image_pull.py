@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import docker
 
-from mindx.errors import EngineError, ImageError
+from mindx.errors import EngineError, ImageError, ImageInputError
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.image_definition import definition_names
 from mindx.sandbox.image_records import BaseImage, PackageVersion, add_record, check_name, locked, read_records
@@ -26,15 +26,15 @@ def pull_image(
 ) -> BaseImage:
     """Pull an image, record it as `name` with its digest, and return the record; blocking.
 
-    `packages` lists what is in an image. Raises EngineError, or ImageError: image_bad_reference, image_name_taken,
-    image_no_digest.
+    `packages` lists what is in an image. Raises EngineError, ImageInputError (image_unknown, image_bad_reference,
+    image_name_taken), or ImageError (image_no_digest).
     """
     check_name(name)
     if name in definition_names():
-        raise ImageError("image_name_taken", f"{name} is an image that mindx builds itself; choose another name.")
+        raise ImageInputError("image_name_taken", f"{name} is an image that mindx builds itself; choose another name.")
     match = _REFERENCE.fullmatch(reference)
     if match is None or len(reference) > 255:
-        raise ImageError("image_bad_reference", f"{reference[:80]!r} is no reference such as HOST/NAME:TAG.")
+        raise ImageInputError("image_bad_reference", f"{reference[:80]!r} is no reference such as HOST/NAME:TAG.")
     repository, tag = match["repository"], match["digest"] or match["tag"] or "latest"
     with locked(name, lambda: progress(f"waiting for another process that pulls the image {name}")):
         progress(f"pulling {reference}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from mindx.core.atomic_file import write_whole
 from mindx.core.folders import state_dir
 from mindx.core.table import Table, key, several, table, text, whole
-from mindx.errors import ImageError
+from mindx.errors import ImageError, ImageInputError
 
 SCHEMA_VERSION = 1
 PROJECT_PREFIX = "project-"  # of the names of projects' own images
@@ -61,9 +61,11 @@ def images_dir() -> Path:
 
 
 def check_name(name: str) -> None:
-    """Raise ImageError unless `name` can name an image: it becomes part of paths and of tags."""
+    """Raise ImageInputError (image_unknown) unless `name` can name an image: it becomes part of paths and of tags."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name):
-        raise ImageError("image_unknown", f"{name!r} is not a name of an image: use a-z, 0-9 and hyphens, as `python`.")
+        raise ImageInputError(
+            "image_unknown", f"{name[:80]!r} is not a name of an image: use a-z, 0-9 and hyphens, as `python`."
+        )
 
 
 def read_records(name: str) -> tuple[BaseImage, ...]:

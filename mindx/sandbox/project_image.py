@@ -17,7 +17,7 @@ from typing import Any
 
 from mindx.core.atomic_file import write_whole
 from mindx.core.table import Kind, Table, TableError, key, several, text
-from mindx.errors import ImageError
+from mindx.errors import ImageError, ImageInputError
 from mindx.sandbox.dockerfile import find_fault
 from mindx.sandbox.image_definition import ImageDefinition, check_package, check_path
 from mindx.sandbox.image_records import PROJECT_PREFIX, check_name, images_dir
@@ -139,11 +139,11 @@ def remember_project_image(image: ProjectImage, project: Path) -> str:
 
 
 def find_project_image(name: str) -> ProjectImage:
-    """Return the definition of a name. Raises ImageError (image_unknown) when this state folder has none."""
+    """Return the definition of a name. Raises ImageInputError (image_unknown) when this state folder has none."""
     check_name(name)
     found = _read(_folder() / f"{name}.json")
     if found is None or found.image.name != name:
-        raise ImageError(
+        raise ImageInputError(
             "image_unknown",
             f"the image {name} of a project is not known here. Use mindx in that project's folder once, or trust it: "
             "mindx trust DIR.",

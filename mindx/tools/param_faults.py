@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from mindx.core.plan import did_you_mean
+from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.core.strict_json import member_path
 from mindx.tools.command_tool import ParamFault

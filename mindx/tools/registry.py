@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mindx.core.action import ActionRisk
-from mindx.core.plan import did_you_mean
+from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.errors import InputError
 from mindx.tools.base import BaseTool, ToolNotFoundError

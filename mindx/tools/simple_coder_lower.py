@@ -23,7 +23,7 @@ from mindx.core.command import (
     Terminal,
     WriteFile,
 )
-from mindx.core.plan import did_you_mean
+from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.policy.paths import PathRefused, resolve
 from mindx.tools import simple_coder_args as args

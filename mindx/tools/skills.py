@@ -20,7 +20,7 @@ import yaml
 from mindx.core.action import ActionRisk, ActionTraits
 from mindx.core.agent_context import AgentContext
 from mindx.core.command import WORKSPACE, MakeDir, WriteFile
-from mindx.core.plan import did_you_mean
+from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.errors import InputError
 from mindx.tools.base import BaseTool, ToolDefinition, ToolError

@@ -19,6 +19,8 @@ from mindx.trace.recorder import is_being_written
 
 _RUN_ID = re.compile(r"\d{8}T\d{9}-[0-9a-f]{6}")
 _PREFIX = re.compile(r"[0-9Ta-f-]{1,25}")
+_REFUSED = ("SKIPPED", "ERROR", "DENIED")
+_MAX_REFUSED_BYTES = 16 * 1024 * 1024  # 10,000 steps that were not reached, and their faults
 MAX_RESULT_BYTES = 512 * 1024 * 1024
 
 
@@ -95,6 +97,21 @@ class RunFolder:
             raise _unreadable(self.result_path, "it is not the document of a run")
         return document
 
+    def ended_at_input(self) -> bool:
+        """Return True for a run that was refused for what it was given (`invalid`) before any step began.
+
+        A result that cannot be read, or is large, is of a run that did something.
+        """
+        try:
+            if self.result_path.stat().st_size > _MAX_REFUSED_BYTES:
+                return False
+            document = self.read_result() or {}
+            steps = document.get("steps") or ()
+            begun = any(step["duration_s"] or step["status"] not in _REFUSED for step in steps)
+        except (InputError, OSError, KeyError, TypeError):
+            return False
+        return document.get("outcome") == "invalid" and not begun
+
     def state(self) -> str:
         """Return `finished`, `running`, or `interrupted` (its mindx died before it wrote a result)."""
         if self.result_path.is_file():
@@ -133,10 +150,18 @@ class RunStore:
                 yield RunFolder(self.root / name)
 
     def find(self, run: str) -> RunFolder:
-        """Return the run that an id, the start of one, or `last` names. Raises InputError when none or several do."""
+        """Return the run that an id, the start of one, or `last` names. Raises InputError when none or several do.
+
+        `last` is the newest that came past its input; where none did, the newest.
+        """
         if run == "last":
+            newest: RunFolder | None = None
             for folder in self.runs():
-                return folder
+                if not folder.ended_at_input():
+                    return folder
+                newest = newest or folder
+            if newest is not None:
+                return newest
             raise InputError("run_unknown", "there is no run yet; `mindx run PLAN` makes one")
         found = [folder for folder in self.runs() if folder.run_id.startswith(run)] if _PREFIX.fullmatch(run) else []
         if not found:

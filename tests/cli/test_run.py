@@ -340,6 +340,62 @@ def test_check_lists_the_steps_whose_form_is_wrong_too(mindx):
     assert [(step["index"], step["verdict"]) for step in steps] == [(0, "ok"), *((at, "invalid") for at in range(1, 5))]
 
 
+def test_run_counts_the_steps_whose_form_is_wrong_too(mindx):
+    plan = mindx.plan([tool("ls", path="."), {"type": "NO_SUCH", "params": {}}, 7])
+    done = mindx("run", plan)
+    assert done.code == 2
+    assert "invalid (1 SKIPPED, 2 ERROR)" in done.out
+    assert mindx("runs", "list", "--json").json["runs"][0]["steps"] == 3
+    steps = mindx("run", plan, "--json").json["steps"]
+    assert [(step["index"], step["type"], step["status"]) for step in steps] == [
+        (0, "EXECUTE_TOOL", "SKIPPED"),
+        (1, "NO_SUCH", "ERROR"),
+        (2, "?", "ERROR"),
+    ]
+    assert mindx("policy", "suggest", mindx("runs", "list", "--json").json["runs"][0]["run_id"]).code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "plan.json", "--image", "pyton"),
+        ("check", "plan.json", "--policy", "mine.yaml"),
+        ("agent", "--script", "turns.jsonl", "--policy", "mine.yaml", "a goal"),
+        ("image", "build", "pyton"),
+        ("image", "show", "pyton"),
+        ("image", "export", "pyton", "out.tar"),
+        ("image", "remove", "pyton"),
+        ("setup", "--image", "pyton"),
+    ],
+    ids=" ".join,
+)
+def test_a_misspelt_image_is_bad_input_wherever_it_is_named(engine_mindx, arguments):
+    """Nothing is broken: the name is the user's, and the one that was meant is told. No run is left behind."""
+    engine_mindx.plan([tool("ls")])
+    (engine_mindx.folder / "mine.yaml").write_text("version: 1\nimage: pyton\n")
+    (engine_mindx.folder / "turns.jsonl").write_text('"done"\n')
+    done = engine_mindx(*arguments)
+    assert done.code == 2, done.err
+    assert "did you mean `python`?" in done.err
+    assert not (engine_mindx.state / "runs").exists()
+
+
+def test_a_run_that_ended_at_its_input_is_not_the_last(engine_mindx):
+    """A mistyped folder, or plan, must not hide the run that the user wants to look at."""
+    good = engine_mindx.plan([tool("mkdir", path="x")])
+    run_id = engine_mindx("run", good, "--json").json["run_id"]
+    assert engine_mindx("run", good, "--workspace", "nowhere").code == 2
+    refused = engine_mindx("run", "-", "--json", stdin=b"{").json["run_id"]
+    for arguments in (("runs", "show", "last"), ("trace", "verify", "last"), ("runs", "output", "last", "1")):
+        done = engine_mindx(*arguments)
+        assert done.code == 0, done.err
+        assert f"the newest run {refused} was refused for what it was given; this is {run_id}\n" in done.err
+    changes = engine_mindx("changes", "show", "last", "--json")
+    assert changes.json["run_id"] == run_id
+    assert f"the newest run {refused} has no changes" in changes.err
+    assert engine_mindx("runs", "show", refused).code == 0
+
+
 def test_check_takes_no_step_for_sound_beyond_the_faults_that_are_listed(mindx):
     steps = mindx("check", mindx.plan([{"type": "NO_SUCH"}] * 500), "--json").json["steps"]
     assert len(steps) == 500

@@ -99,7 +99,7 @@ def test_an_image_wants_trust_and_trust_ends_with_the_content(project):
     trust_project_file(path)
     loaded = effective_policy(None, None, project)
     assert loaded.policy.image == "node"
-    assert effective_policy(None, "flag", project).policy.image == "flag"
+    assert effective_policy(None, "python", project).policy.image == "python"
     write(project, "version: 1\ncommands:\n  - allow: curl\n", "own.yaml")  # the file beside it counts too
     with pytest.raises(InputError, match="mindx trust"):
         effective_policy(None, None, project)
@@ -138,9 +138,9 @@ def test_a_trusted_image_without_a_policy_is_used(project):
 
 
 def test_the_users_own_file_names_the_base_and_excludes(project):
-    write(project.parent / "config", "policy: python-dev\nexclude: ['*.tmp']\nimage: mine\n", "config.yaml")
+    write(project.parent / "config", "policy: python-dev\nexclude: ['*.tmp']\nimage: node\n", "config.yaml")
     loaded = effective_policy(None, None, project)
-    assert (loaded.name, loaded.policy.image) == ("python-dev", "mine")
+    assert (loaded.name, loaded.policy.image) == ("python-dev", "node")
     assert "*.tmp" in loaded.policy.workspace.exclude
     assert loaded.sha256 == loaded.policy.sha256
 

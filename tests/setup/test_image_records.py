@@ -58,7 +58,7 @@ def test_an_unknown_image_names_those_that_there_are() -> None:
 
 
 def test_a_misspelt_image_is_told_the_name_that_was_meant() -> None:
-    with pytest.raises(ImageError, match=r"did you mean python\?"):
+    with pytest.raises(ImageError, match=r"did you mean `python`\?"):
         read_definition("pyton")
 
 

@@ -1,3 +1,4 @@
+import json
 from datetime import datetime, timezone
 
 import pytest
@@ -40,6 +41,27 @@ def test_find_takes_ids_prefixes_and_last(tmp_path):
     with pytest.raises(InputError) as ambiguous:
         store.find("2026")
     assert ambiguous.value.code == "run_ambiguous"
+
+
+@pytest.mark.parametrize(
+    ("result", "passed_over"),
+    [
+        ({"outcome": "invalid", "steps": []}, True),
+        ({"outcome": "invalid", "steps": [{"status": "ERROR", "duration_s": 0.0}]}, True),
+        ({"outcome": "invalid", "steps": [{"status": "SUCCESS", "duration_s": 0.0}]}, False),
+        ({"outcome": "invalid", "steps": [{"status": "ERROR", "duration_s": 0.1}]}, False),
+        ({"outcome": "invalid", "steps": [{}]}, False),
+        ({"outcome": "denied", "steps": []}, False),
+        ({"outcome": "error", "steps": []}, False),
+        (None, False),
+    ],
+)
+def test_last_passes_over_what_was_refused_for_its_input_and_nothing_else(tmp_path, result, passed_over):
+    for name in ("20260131T120000005-aaaaaa", "20260131T120000006-bbbbbb"):
+        (tmp_path / name).mkdir()
+    if result is not None:
+        (tmp_path / "20260131T120000006-bbbbbb" / "result.json").write_text(json.dumps(result))
+    assert RunStore(tmp_path).find("last").run_id.endswith("aaaaaa" if passed_over else "bbbbbb")
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "/etc", "nope", "1" * 100, "20260131T120000005-aaaaaa/.."])

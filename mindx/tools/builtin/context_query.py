@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mindx.core.action import ActionRisk
+from mindx.core.nearest import did_you_mean
 from mindx.core.output import plain_value
-from mindx.core.plan import did_you_mean
 from mindx.core.quote import quoted
 from mindx.tools.base import BaseTool, ToolDefinition, ToolError
 from mindx.tools.context import ToolContext

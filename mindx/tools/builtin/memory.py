@@ -9,7 +9,7 @@ from typing import Any
 
 from mindx.core.action import ActionRisk, ActionTraits
 from mindx.core.agent_context import AgentContext
-from mindx.core.plan import did_you_mean
+from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.tools.base import BaseTool, ToolDefinition, ToolError
 from mindx.tools.context import ToolContext
