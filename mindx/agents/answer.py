@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from mindx.core.count import counted
 from mindx.core.message import ChatMessage
 from mindx.core.strict_json import read_json
 from mindx.errors import InputError, ProviderError
@@ -60,7 +61,7 @@ async def ask_json(
             _LOG.warning("An answer of the model cannot be used: %s", problem)
         told = f"This answer cannot be used: {problem}. Answer with the corrected JSON alone."
         messages[2:] = [ChatMessage.assistant(response.text[:MAX_ANSWER]), ChatMessage.user(told)]
-    raise provider_error("provider_malformed_answer", f"no usable answer in {attempts} attempts: {problem}")
+    raise provider_error("provider_malformed_answer", f"no usable answer in {counted(attempts, 'attempt')}: {problem}")
 
 
 def json_of(text: str) -> Any:

@@ -22,6 +22,7 @@ from mindx.agents.task_record import (
 )
 from mindx.agents.worker import AgentWorkerSpec, Bounds, bounds_of
 from mindx.core.agent_result import AgentResult
+from mindx.core.count import counted
 from mindx.core.nearest import did_you_mean
 from mindx.core.protocols import EventHandler
 from mindx.core.quote import quoted
@@ -249,11 +250,12 @@ class AgentOrchestrator:
     def _make_room(self) -> None:
         queued = sum(record.state is AgentTaskState.QUEUED for record in self._records.values())
         if queued >= self._max_queued:
-            raise InputError("orchestrator_full", f"{queued} tasks wait already")
+            raise InputError("orchestrator_full", f"{counted(queued, 'task')} waiting already")
         while len(self._records) >= self._max_records:
             old = next((one for one in self._records.values() if one.parent is None and one.all_ended), None)
             if old is None:
-                raise InputError("orchestrator_full", f"{len(self._records)} tasks go on or belong to one that does")
+                held = counted(len(self._records), "task")
+                raise InputError("orchestrator_full", f"{held} going on, or of one that does")
             self._drop(old)
 
     def _drop(self, record: TaskRecord) -> None:

@@ -19,6 +19,7 @@ from mindx.cli.escape import escape_line
 from mindx.cli.prose import colours, styled
 from mindx.cli.status_line import StepLine
 from mindx.core.command import Exec
+from mindx.core.count import counted
 from mindx.policy.approval import Approval, ApprovalRequest, Approver, answers_from
 
 TERMINAL = "/dev/tty"
@@ -139,8 +140,8 @@ def _input_lines(stdin: bytes) -> list[str]:
     if not stdin:
         return []
     lines = stdin.decode("utf-8", "backslashreplace").splitlines()
-    shown = [f"{len(stdin)} bytes", *lines[:MAX_INPUT_LINES]]
-    return shown + ([f"[{len(lines) - MAX_INPUT_LINES} lines more]"] if len(lines) > MAX_INPUT_LINES else [])
+    shown = [counted(len(stdin), "byte"), *lines[:MAX_INPUT_LINES]]
+    return shown + ([f"[{counted(len(lines) - MAX_INPUT_LINES, 'line')} more]"] if len(lines) > MAX_INPUT_LINES else [])
 
 
 async def _read_line(question: str, handle: int) -> str:

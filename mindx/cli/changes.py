@@ -14,6 +14,7 @@ from mindx.cli.changes_show import change_document, print_patch, print_stat
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import note, print_json, styled
 from mindx.cli.store import complete_runs, run_store
+from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import plain_text
 from mindx.errors import InputError
@@ -248,7 +249,7 @@ def _ask_about_held(
 def _confirmed(free: list[Change], target: Path) -> bool:
     count = sum(not change.blocked for change in free)
     where = escape_line(plain_text(str(target)))
-    return click.confirm(f"Apply {count} change{'' if count == 1 else 's'} to {where}?", default=True, err=True)
+    return click.confirm(f"Apply {counted(count, 'change')} to {where}?", default=True, err=True)
 
 
 def _tell(folder: ChangesFolder, report: ApplyReport, held: list[Skipped], as_json: bool, *, answered: bool) -> int:
@@ -291,7 +292,7 @@ def _print_report(report: ApplyReport, done: str, *, with_paths: bool = True) ->
         count = len(report.applied)
         already = f" ({len(report.already)} were so already)" if report.already else ""
         where = escape_line(plain_text(report.target))
-        note(f"{done} {count} change{'' if count == 1 else 's'} in {where}{already}")
+        note(f"{done} {counted(count, 'change')} in {where}{already}")
 
 
 def _report_document(folder: ChangesFolder, report: ApplyReport, held: list[Skipped]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from mindx.cli.changes_show import remarks, shown_name
 from mindx.cli.escape import escape, escape_line
 from mindx.core.atomic_file import write_whole
+from mindx.core.count import counted
 from mindx.core.output import plain_text
 from mindx.errors import WorkspaceError
 from mindx.workspace.baseline import Baseline
@@ -147,9 +148,7 @@ def _facts(diff: FileDiff) -> list[str]:
     change = diff.change
     lines = []
     if change.collapsed:
-        lines.append(
-            f"{change.collapsed} of {change.files} file{'' if change.files == 1 else 's'}, {format_bytes(change.size)}"
-        )
+        lines.append(f"{change.collapsed} of {counted(change.files, 'file')}, {format_bytes(change.size)}")
     if change.entry == "link":
         lines.append(f"link to {escape_line(change.state.target, ci=False)}")
     if diff.remark:
@@ -182,9 +181,9 @@ def _sum(diffs: Sequence[FileDiff]) -> str:
     added = sum(diff.text.added for diff in diffs if diff.text)
     removed = sum(diff.text.removed for diff in diffs if diff.text)
     marked = sum(bool(diff.marks) for diff in diffs)
-    changes = f"{len(diffs)} change{'' if len(diffs) == 1 else 's'}"
+    changes = counted(len(diffs), "change")
     runs = f" ({marked} of them in files that run on your machine later)" if marked else ""
-    return f"{changes}{runs}, {added} lines added, {removed} removed"
+    return f"{changes}{runs}, {counted(added, 'line')} added, {removed} removed"
 
 
 def _text(text: str) -> str:

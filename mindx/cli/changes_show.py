@@ -10,6 +10,7 @@ import click
 
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.prose import styled
+from mindx.core.count import counted
 from mindx.workspace.changes import Change, executable
 from mindx.workspace.copy_in import format_bytes
 from mindx.workspace.diff import FileDiff
@@ -33,7 +34,7 @@ def print_stat(diffs: Sequence[FileDiff]) -> None:
             click.echo(f"    {styled(line, _REMARK_COLOUR, sys.stdout)}")
     added = sum(diff.text.added for diff in diffs if diff.text)
     removed = sum(diff.text.removed for diff in diffs if diff.text)
-    click.echo(f"{_count(len(diffs), 'change')}, {_count(added, 'line')} added, {_count(removed, 'line')} removed")
+    click.echo(f"{counted(len(diffs), 'change')}, {counted(added, 'line')} added, {counted(removed, 'line')} removed")
 
 
 def shown_name(diff: FileDiff) -> str:
@@ -66,7 +67,7 @@ def _measure(diff: FileDiff, most: int) -> str:
         minus = styled("-" * _bar(removed, scale), "red", sys.stdout)
         parts.append(f"{added + removed} {plus}{minus}")
     elif change.collapsed:
-        parts.append(f"{change.collapsed} of {_count(change.files, 'file')}, {format_bytes(change.size)}")
+        parts.append(f"{change.collapsed} of {counted(change.files, 'file')}, {format_bytes(change.size)}")
     elif change.entry == "file" and diff.source is None and diff.remark:
         parts.append(f"{diff.remark}, {_sizes(change)}")
     elif change.entry == "link":
@@ -92,10 +93,6 @@ def _mode(change: Change) -> str:
     if before is not None and after is not None and before.mode != after.mode and before.entry == after.entry:
         return f"mode {before.mode:04o} -> {after.mode:04o}"
     return f"mode {after.mode:04o}" if before is None and after is not None and executable(after) else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_patch(diffs: Iterable[FileDiff], *, raw: bool) -> None:

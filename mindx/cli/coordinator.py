@@ -41,6 +41,7 @@ from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option
 from mindx.cli.prose import note, print_json
+from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.errors import InputError
@@ -83,8 +84,9 @@ def status(as_json: bool) -> None:
     for one in document["performance"]:
         latency = "" if one["mean_latency_s"] is None else f", {one['mean_latency_s']:.1f} s each"
         tokens = one["input_tokens"] + one["output_tokens"]
+        calls = counted(one["calls"], "call")
         name = f"{escape_line(one['model'])} for {escape_line(one['task'])}"
-        click.echo(f"Model         {name}: {one['calls']} calls, {one['failed']} failed{latency}, {tokens} tokens")
+        click.echo(f"Model         {name}: {calls}, {one['failed']} failed{latency}, {counted(tokens, 'token')}")
     for alert in document["alerts"]:
         click.echo(f"Alert         {alert['resource']} {escape_line(alert['path'])} at {alert['percent']:.0f} %")
     if not document["agents"]:

@@ -10,6 +10,7 @@ import pathspec
 
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import note, print_json
+from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import plain_text
 from mindx.policy.model import Policy
@@ -67,5 +68,5 @@ def show_copy(folder: Path, policy: Policy, as_json: bool) -> None:
             click.echo(f"- {escape_line(plain_text(left.path))}  ({reason})")
         if rules.patterns:
             click.echo(escape_line(f"Rules of the policy, after the folder's .gitignore: {', '.join(rules.patterns)}"))
-        files = sum(one.kind == "file" for one in chosen.entries)
-        click.echo(f"{files} files, {format_bytes(chosen.content_bytes)} would go in; {chosen.omitted_count} stay out")
+        files = counted(sum(one.kind == "file" for one in chosen.entries), "file")
+        click.echo(f"{files}, {format_bytes(chosen.content_bytes)} would go in; {chosen.omitted_count} stay out")

@@ -29,6 +29,7 @@ from mindx.cli.options import (
 from mindx.cli.prose import note, print_json
 from mindx.cli.verbosity import StartLine, remark, verbose, verbosity_options
 from mindx.core.command import Exec
+from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import encode_output, plain_text
 from mindx.core.receipt import ExecResult, ExitCause
@@ -255,8 +256,8 @@ def _explain(result: ExecResult, as_json: bool) -> None:
         ):
             if cut:
                 kept = result.command.max_output_bytes
-                figures = f"{total} bytes in all, {kept} kept (beginning and end), {total - kept} left out"
-                say(f"{stream} was cut: {figures}; raise limits.output in the policy")
+                figures = f"{kept:,} kept (beginning and end), {total - kept:,} left out"
+                say(f"{stream} was cut: {counted(total, 'byte')} in all, {figures}; raise limits.output in the policy")
 
 
 def _tell_receipt(result: ExecResult) -> None:
@@ -264,5 +265,5 @@ def _tell_receipt(result: ExecResult) -> None:
     receipt = result.receipt
     peak = receipt.memory_peak_bytes or receipt.max_rss_bytes
     figures = [f"{receipt.duration_s:.2f} s", f"{receipt.cpu_s:.2f} s of CPU", f"{peak / 1e6:.0f} MB at most"]
-    figures += [f"{receipt.killed_count} processes killed at the end"] if receipt.killed_count else []
+    figures += [f"{counted(receipt.killed_count, 'process')} killed at the end"] if receipt.killed_count else []
     note(", ".join(figures))

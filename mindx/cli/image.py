@@ -14,6 +14,7 @@ from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option
 from mindx.cli.prose import print_json
 from mindx.cli.verbosity import progress, remark, verbosity_options
+from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 from mindx.settings import effective_policy
@@ -128,7 +129,7 @@ def build_image(name: str | None, project: Path | None, anew: bool, as_json: boo
     if as_json:
         print_json(render_json(_document(record)))
     else:
-        click.echo(escape_line(f"{name} is there: {record.image_id}, {len(record.packages)} packages"))
+        click.echo(escape_line(f"{name} is there: {record.image_id}, {counted(len(record.packages), 'package')}"))
 
 
 @command.command(
@@ -193,7 +194,8 @@ def export_image(name: str, file: Path, as_json: bool) -> None:
     with _engine() as client, progress() as tell:
         manifest = write(client, name, file, tell)
     if manifest.image.host_certificates:
-        remark(f"it holds {manifest.image.host_certificates} certificates of this host: do not hand it to strangers")
+        held = counted(manifest.image.host_certificates, "certificate")
+        remark(f"it holds {held} of this host: do not hand it to strangers")
     if as_json:
         document = {
             "schema_version": SCHEMA_VERSION,

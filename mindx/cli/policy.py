@@ -14,6 +14,7 @@ from mindx.cli.options import autonomous_option, complete_policy, json_option, p
 from mindx.cli.policy_runs import replay_runs, suggest_rules
 from mindx.cli.prose import print_json, styled
 from mindx.core.command import Exec
+from mindx.core.count import counted
 from mindx.core.verdict import Verdict
 from mindx.policy.engine import Explanation, PolicyEngine
 from mindx.policy.layers import Merged
@@ -97,8 +98,8 @@ def check_policy(file: str, strict: bool, as_json: bool) -> int:
         for finding in findings:
             line = f"{loaded.source}: commands[{finding.index}]: {finding.kind}: {finding.message}"
             click.echo(escape_line(line), err=True)
-        word = f"{len(findings)} warnings" if findings else "no warnings"
-        click.echo(escape_line(f"{loaded.source}: {len(loaded.policy.commands)} command rules, {word}."))
+        word = counted(len(findings), "warning") if findings else "no warnings"
+        click.echo(escape_line(f"{loaded.source}: {counted(len(loaded.policy.commands), 'command rule')}, {word}."))
     return 1 if strict and findings else 0
 
 
@@ -180,7 +181,7 @@ def test_policy(file: str, as_json: bool) -> int:
             f"{row['rule']}: {row['example']}: expected {row['expected']}, got {row['verdict']} by {row['decided_by']}"
         )
         click.echo(escape_line(f"{text}: {row['reason']}"), err=True)
-    click.echo(f"{len(rows) - len(failed)} of {len(rows)} examples hold.")
+    click.echo(f"as expected: {len(rows) - len(failed)} of {counted(len(rows), 'example')}.")
     return 1 if failed else 0
 
 

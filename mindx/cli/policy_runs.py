@@ -13,6 +13,7 @@ from mindx.cli.options import autonomous_option, json_option, policy_option
 from mindx.cli.prose import note, print_json
 from mindx.cli.store import complete_runs, find_run
 from mindx.core.command import Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
+from mindx.core.count import counted
 from mindx.core.plan import parse_plan
 from mindx.core.verdict import Verdict
 from mindx.policy.approval import argv_of
@@ -60,7 +61,7 @@ def suggest_rules(policy: str | None, as_json: bool, runs: tuple[str, ...]) -> N
     past = [(folder.run_id, *action) for folder in _folders(runs) for action in commands_of(folder)]
     commands = [(run, fitted(command, limits)) for run, command, _, gap in past if not gap]
     if len(commands) < len(past):
-        note(f"{len(past) - len(commands)} actions are left out: their records do not hold all that decides.")
+        note(f"left out: {counted(len(past) - len(commands), 'action')} whose record does not hold all that decides.")
     found = suggest(PolicyEngine(loaded.policy, autonomous=True), commands)
     if as_json:
         rules = [
@@ -111,7 +112,7 @@ def replay_runs(policy: str, autonomous: bool, as_json: bool, runs: tuple[str, .
         why = f"{row['rule']}: {row['reason']}" if row["rule"] else row["reason"]
         click.echo(escape_line(f"{text} ({why})"))
     more = f" {unknown} cannot be told." if unknown else ""
-    click.echo(f"{count} actions, {len(rows) - unknown} would change, {looser} of them looser.{more}")
+    click.echo(f"{counted(count, 'action')}, {len(rows) - unknown} would change, {looser} of them looser.{more}")
     return failed
 
 

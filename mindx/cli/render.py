@@ -11,6 +11,7 @@ from mindx.cli.errors import tell
 from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.prose import styled
 from mindx.cli.status_line import StepLine
+from mindx.core.count import counted
 from mindx.core.fault import Fault
 from mindx.core.observation import Observation, Status
 from mindx.core.plan import Action
@@ -98,7 +99,7 @@ def capped_lines(text: str, limit: int = MAX_OUTPUT_LINES) -> list[str]:
     lines = escape(text).rstrip("\n").split("\n") if text.strip("\n") else []
     if len(lines) > limit:
         half = limit // 2
-        lines = [*lines[:half], f"[{len(lines) - 2 * half} lines more]", *lines[-half:]]
+        lines = [*lines[:half], f"[{counted(len(lines) - 2 * half, 'line')} more]", *lines[-half:]]
     return [line if len(line) <= 500 else f"{line[:497]}..." for line in lines]
 
 
@@ -121,7 +122,7 @@ def change_lines(changes: Sequence[ChangeRecord]) -> list[str]:
     """Return one line for each change, as plain text."""
     lines = []
     for change in changes:
-        size = f"  {change.size} bytes" if change.entry == "file" and change.kind != "deleted" else ""
+        size = f"  {counted(change.size, 'byte')}" if change.entry == "file" and change.kind != "deleted" else ""
         tail = "/" if change.entry == "directory" else ""
         remark = f"  ({escape_line(change.note)})" if change.note else ""
         lines.append(f"{_SIGNS.get(change.kind, '?')} {escape_line(change.path)}{tail}{size}{remark}")

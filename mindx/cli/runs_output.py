@@ -19,6 +19,7 @@ from mindx.cli.escape import escape_line, in_ci
 from mindx.cli.options import json_option
 from mindx.cli.prose import note, print_json
 from mindx.cli.store import complete_runs, find_run, run_store
+from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import OutputEncoding, decode_output
 from mindx.errors import InputError, StateError
@@ -79,7 +80,8 @@ def _record(folder: RunFolder, state: str, step: int) -> dict[str, Any]:
     if state == "finished":
         steps: list[Any] = (folder.read_result() or {}).get("steps") or []
         if step > len(steps):
-            raise InputError("step_unknown", f"the run {folder.run_id} has {len(steps)} steps; there is no step {step}")
+            held = counted(len(steps), "step")
+            raise InputError("step_unknown", f"the run {folder.run_id} has {held}; there is no step {step}")
         return dict(steps[step - 1])
     with suppress(InputError):  # a trace that ends in the middle of a line; what came before counts
         for event in read(folder.trace_path):

@@ -9,6 +9,7 @@ import sys
 import click
 
 from mindx.cli.verbosity import progress, verbosity_options
+from mindx.core.count import counted
 from mindx.core.data_files import data_path
 
 
@@ -48,5 +49,6 @@ def command(yes: bool, image: str) -> int:
             ensure_derived(client, base.image_id, tell)
     finally:
         client.close()
-    click.echo(f"{image} is there ({len(base.packages)} packages). Next: mindx exec -- python3 -c 'print(6 * 7)'")
+    held = counted(len(base.packages), "package")
+    click.echo(f"{image} is there ({held}). Next: mindx exec -- python3 -c 'print(6 * 7)'")
     return 0

@@ -19,6 +19,7 @@ from mindx.cli.interrupt import run_async
 from mindx.cli.options import approve_option, autonomous_option, policy_option, workspace_option
 from mindx.cli.prose import note, print_json
 from mindx.cli.store import run_store
+from mindx.core.count import counted
 from mindx.core.document import render_json
 from mindx.core.folders import state_dir
 from mindx.core.observation import Observation, Status
@@ -182,4 +183,5 @@ def _part(result: RunResult | None) -> None:
         if result is not None and result.error is not None:
             say(str(result.error["message"]))
         if result is not None and result.changes:
-            note(f"{len(result.changes)} changes are kept in the run {result.run_id}; see `mindx changes show last`")
+            kept = counted(len(result.changes), "change")
+            note(f"{kept} kept in the run {result.run_id}; see `mindx changes show last`")

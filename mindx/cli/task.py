@@ -33,6 +33,7 @@ from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.agent_event import AgentEvent
 from mindx.core.agent_result import AgentResult
 from mindx.core.agent_session import SessionEvent
+from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import state_dir
 from mindx.runtime.run_ids import new_id
@@ -107,7 +108,7 @@ def list_tasks(as_json: bool) -> None:
         note("no task yet; `mindx task run OBJECTIVE` begins one")
     for ledger in ledgers:
         short = shortened(escape_line(ledger.objective))
-        click.echo(f"{ledger.task_id:<20} {ledger.status.value:<10} {ledger.run_count:>3} runs  {short}")
+        click.echo(f"{ledger.task_id:<20} {ledger.status.value:<10} {counted(ledger.run_count, 'run'):>8}  {short}")
 
 
 def _work(

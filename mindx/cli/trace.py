@@ -13,6 +13,7 @@ from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.prose import note, print_json
 from mindx.cli.store import complete_runs, find_run
+from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
 from mindx.trace.event import Event
@@ -59,7 +60,8 @@ def verify_run(run: str, as_json: bool) -> int:
         print_json(render_json(document))
     else:
         cut = "; the last line is cut" if found.cut else ""
-        click.echo(f"{folder.run_id}: {found.events} events, {escape_line(found.problem) or 'unchanged'}{cut}")
+        told = escape_line(found.problem) or "unchanged"
+        click.echo(f"{folder.run_id}: {counted(found.events, 'event')}, {told}{cut}")
     return 0 if found.ok else 1
 
 
@@ -94,7 +96,8 @@ def replay(run: str, speed: float, as_json: bool) -> int:
         print_json(render_json(document))
     else:
         outcome = replayed.outcome or ("no end is recorded" if folder.state() != "running" else "it goes on")
-        click.echo(escape_line(f"{folder.run_id}: {outcome}, {len(replayed.steps)} steps in {replayed.seconds:.3f} s"))
+        steps = counted(len(replayed.steps), "step")
+        click.echo(escape_line(f"{folder.run_id}: {outcome}, {steps} in {replayed.seconds:.3f} s"))
         for problem in problems:
             note(f"problem: {problem}")
     return 1 if problems else 0

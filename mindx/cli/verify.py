@@ -9,6 +9,7 @@ import click
 from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option, policy_option
 from mindx.cli.prose import print_json
+from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 
 
@@ -56,8 +57,8 @@ def command(policy: str | None, as_json: bool) -> None:
         }
         print_json(render_json(document))
     elif found.holds:
-        click.echo(f"all {len(found.findings)} promises hold ({found.duration_s:.0f} s)")
+        click.echo(f"every promise holds: {len(found.findings)} ({found.duration_s:.0f} s)")
     else:
-        click.echo(f"{len(failed)} of {len(found.findings)} promises do not hold: {', '.join(failed)}")
+        click.echo(f"{len(failed)} of {counted(len(found.findings), 'promise')} broken: {', '.join(failed)}")
     if not found.holds:
         raise SystemExit(1)

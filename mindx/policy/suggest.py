@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mindx.core.command import Command, Exec
+from mindx.core.count import counted
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.review import INTERPRETERS
 from mindx.policy.risk import Risk, classify, table
@@ -96,7 +97,7 @@ def as_yaml(found: Suggestions) -> str:
     for rule in found.rules:
         lines += [f"  # {line}" for line in rule.evidence]
         if rule.count > len(rule.evidence):
-            lines.append(f"  # {rule.count} times in all")
+            lines.append(f"  # {counted(rule.count, 'time')} in all")
         lines.append(f"  - allow: {_yaml(rule.pattern)}")
         if rule.at_most:
             lines.append(f"    at_most: {rule.at_most}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mindx.core.count import counted
 from mindx.core.output import plain_text
 from mindx.core.run import ChangeRecord
 from mindx.errors import FileError, StateError
@@ -41,7 +42,7 @@ async def collect_changes(session: Session, folder: RunFolder) -> tuple[ChangeRe
 
 def change_record(change: Change) -> ChangeRecord:
     """Return the record of a Change; why it cannot be applied, or was not copied out, is its note."""
-    collapsed = f"{change.collapsed} of {change.files} files" if change.collapsed else ""
+    collapsed = f"{change.collapsed} of {counted(change.files, 'file')}" if change.collapsed else ""
     return ChangeRecord(
         path=plain_text(change.path),
         kind=change.kind,

@@ -10,6 +10,7 @@ from typing import Any
 from mindx.core.action import ActionRequest, ActionRisk, ActionType
 from mindx.core.agent_error import AgentError, ErrorCode, ErrorPhase
 from mindx.core.checkpoint import ContinuationCheckpoint, ExecutionBoundary, TaskState
+from mindx.core.count import counted
 from mindx.core.evidence import ArtifactRef, Evidence
 from mindx.core.observation import Observation, Status
 from mindx.runtime.loop import Step
@@ -73,8 +74,9 @@ class Continuation:
     def opening(self, workspace_note: str = "") -> tuple[str, ...]:
         """Return what the next run is told first."""
         found = self.checkpoint
+        steps = counted(found.step_index, "step")
         texts = [
-            f"This goes on with earlier work ({found.source_run_id}, stopped after {found.step_index} steps by "
+            f"This goes on with earlier work ({found.source_run_id}, stopped after {steps} by "
             f"{found.boundary.reason.value}). {found.progress_summary} {found.next_step}{workspace_note}"
         ]
         texts += [
@@ -103,7 +105,7 @@ def progress(before: TaskState, run_id: str, steps: Sequence[Step], unknown: Seq
 
     done = [step for step in steps if step.observation.ok]
     not_done = [step for step in steps if not step.observation.ok and not effect_unknown(step)]
-    parts = [f"{len(done)} actions succeeded{_names(done)}"]
+    parts = [f"{counted(len(done), 'action')} succeeded{_names(done)}"]
     if not_done:
         parts.append(f"{len(not_done)} did not{_names(not_done)}")
     if unknown:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mindx.core.agent_error import AgentError, ErrorCode, ErrorPhase
 from mindx.core.agent_state import AgentState
 from mindx.core.checkpoint import BoundaryReason, BoundaryScope, ExecutionBoundary
+from mindx.core.count import counted
 from mindx.errors import MindxError
 
 
@@ -42,5 +43,5 @@ class MaxStepsError(LimitReachedError):
 
     def __init__(self, limit: int) -> None:
         boundary = ExecutionBoundary(BoundaryScope.RUN, BoundaryReason.MAX_STEPS, limit)
-        message = f"the run has used its {limit} steps"
+        message = f"the run has used its {counted(limit, 'step')}"
         super().__init__(ErrorCode.MAX_STEPS_EXCEEDED, message, boundary, AgentState.ERROR)

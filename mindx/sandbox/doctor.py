@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import docker
 
+from mindx.core.count import counted
 from mindx.core.folders import state_dir
 from mindx.errors import EngineError, ImageError, MindxError
 from mindx.sandbox.advisories import Product, find_advisories, mended_by_distribution
@@ -320,7 +321,7 @@ def check_image(client: docker.DockerClient, name: str, system: HostSystem) -> C
     except ImageError as error:
         return Check("image", "fail", error.message, "Name another image, or bring this one.", "mindx image list")
     if found is not None:
-        return Check("image", "ok", f"{name}: {len(found.packages)} packages of {found.distribution}")
+        return Check("image", "ok", f"{name}: {counted(len(found.packages), 'package')} of {found.distribution}")
     if system.can_set_up:
         return Check("image", "warn", f"{name} is not there yet", "The first run builds it (about a minute).", SETUP)
     return Check(

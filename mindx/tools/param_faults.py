@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from mindx.core.count import counted
 from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.core.strict_json import member_path
@@ -34,7 +35,7 @@ def param_faults(error: ValidationError, model: type[BaseModel]) -> tuple[ParamF
     details = error.errors(include_url=False)
     faults = [_fault(detail, model) for detail in details[:MAX_FAULTS]]
     if len(details) > MAX_FAULTS:
-        faults.append(ParamFault("", f"{len(details) - MAX_FAULTS:,} more faults are not listed"))
+        faults.append(ParamFault("", f"not listed: {counted(len(details) - MAX_FAULTS, 'more fault')}"))
     return tuple(faults)
 
 

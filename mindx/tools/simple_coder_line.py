@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from mindx.core.count import counted
 from mindx.tools.command_tool import CallError, ParamFault
 from mindx.tools.simple_coder_args import COMMANDS
 
@@ -39,7 +40,7 @@ def parse_line(line: str) -> dict[str, str | int | list[str]]:
         words[len(names) - 1 :] = [" ".join(words[len(names) - 1 :])]
     if len(words) > len(names):
         takes = f"it takes {', '.join(names)}; put a name with blanks in quotes" if names else "it takes no arguments"
-        raise CallError([ParamFault("", f"`{command}` has {len(words)} arguments", takes)])
+        raise CallError([ParamFault("", f"`{command}` has {counted(len(words), 'argument')}", takes)])
     return {"command": command, **{name: _value(name, word) for name, word in zip(names, words, strict=False)}}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mindx.core.command import Exec, Terminal
+from mindx.core.count import counted
 from mindx.core.observation import Status
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExecResult, ExitCause
@@ -123,7 +124,7 @@ async def _read(step: Step) -> Outcome:
 
 async def _write(step: Step) -> Outcome:
     await step.send_all()
-    return step.said(f"Wrote {len(step.call.content.encode()):,} bytes to {quoted(step.call.path)}")
+    return step.said(f"Wrote {counted(len(step.call.content.encode()), 'byte')} to {quoted(step.call.path)}")
 
 
 async def _mkdir(step: Step) -> Outcome:
@@ -177,7 +178,7 @@ async def _logs(step: Step) -> Outcome:
 async def _pty_send(step: Step) -> Outcome:
     typed = step.call.typed
     await step.sandbox.send_background(step.state.jobs[step.call.job], typed)
-    return step.success(job=step.call.job, message=f"Typed {len(typed):,} bytes into {quoted(step.call.job)}")
+    return step.success(job=step.call.job, message=f"Typed {counted(len(typed), 'byte')} into {quoted(step.call.job)}")
 
 
 async def _pty_resize(step: Step) -> Outcome:

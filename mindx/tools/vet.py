@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mindx.core.command import Command
+from mindx.core.count import counted
 from mindx.core.fault import Fault
 from mindx.core.plan import EXECUTE_TOOL, Action, ParsedPlan, Plan, sort_faults, thaw
 from mindx.core.quote import quoted
@@ -109,7 +110,7 @@ def _listed(found: list[Fault]) -> tuple[Fault, ...]:
     listed = [*wrong[:MAX_FAULTS], *(fault for fault in found if fault.kind == "warning")]
     if len(wrong) > MAX_FAULTS:
         kind: Literal["invalid", "denied"] = "invalid" if any(fault.kind == "invalid" for fault in wrong) else "denied"
-        listed.append(Fault("$", None, f"{len(wrong) - MAX_FAULTS:,} more faults are not listed", kind=kind))
+        listed.append(Fault("$", None, f"not listed: {counted(len(wrong) - MAX_FAULTS, 'more fault')}", kind=kind))
     return sort_faults(listed)
 
 

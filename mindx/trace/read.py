@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from mindx.core.count import counted
 from mindx.errors import InputError
 from mindx.trace.event import GENESIS, BrokenLineError, Event, decode_line
 
@@ -68,7 +69,8 @@ def verify(path: Path, *, events: int | None = None, head: str | None = None) ->
             return Verification(count, last, f"line {number}: its number is {event.seq}, not {count}", number)
         count, last = count + 1, event.sha256
     if (events is not None and events != count) or (head is not None and head != last):
-        return Verification(count, last, f"it ends after {count} events, not where the run's result says", cut=cut)
+        problem = f"it ends after {counted(count, 'event')}, not where the run's result says"
+        return Verification(count, last, problem, cut=cut)
     return Verification(count, last, cut=cut)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from mindx.core.count import counted
 from mindx.errors import WorkspaceError
 from mindx.sandbox.base import ManifestEntry, PutItem, Sandbox
 from mindx.workspace.baseline import Baseline
@@ -149,7 +150,7 @@ async def copy_in(sandbox: Sandbox, copy: CopyIn) -> Baseline:
 def format_bytes(count: int) -> str:
     """Return a number of bytes as people write it: `5 bytes`, `1.5 KiB`, `200.0 MiB`."""
     if count < 1024:
-        return f"{count} bytes"
+        return counted(count, "byte")
     size = count / 1024
     for unit in ("KiB", "MiB", "GiB"):
         if size < 1024:

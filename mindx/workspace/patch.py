@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
+from mindx.core.count import counted
 from mindx.workspace.changes import Change, State, executable
 from mindx.workspace.diff import FileDiff, TextDiff
 
@@ -30,9 +31,8 @@ def file_patch(diff: FileDiff) -> Iterator[bytes]:
     if diff.marks:
         yield _remark(f"runs on your machine ({', '.join(diff.marks)})", change.path)
     if change.collapsed:
-        yield _remark(
-            f"{change.collapsed} added, {change.files} files, {change.size} bytes, not applicable", change.path
-        )
+        files, size = counted(change.files, "file"), counted(change.size, "byte")
+        yield _remark(f"{change.collapsed} added, {files}, {size}, not applicable", change.path)
         return
     if change.blocked:
         yield _remark(f"{_kind(change)} {change.kind}, not applicable: {change.blocked}", change.path)
@@ -57,7 +57,7 @@ def sizes(change: Change) -> str:
 
 
 def _size(state: State | None) -> str:
-    return "" if state is None else f"{state.size} bytes, sha256 {state.sha256[:16] or 'unknown'}"
+    return "" if state is None else f"{counted(state.size, 'byte')}, sha256 {state.sha256[:16] or 'unknown'}"
 
 
 def _kind(change: Change) -> str:

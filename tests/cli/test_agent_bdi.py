@@ -170,7 +170,7 @@ def test_an_agent_that_was_killed_is_taken_up_again(engine_mindx, script):
     done = mindx("agent", "--resume", "last", "--script", script("Done."), "--json")
     assert (done.code, done.json["status"], done.json["final_answer"]) == (0, "GOAL_ACHIEVED", "Done."), done.err
     assert done.json["plan_ids"] == []  # no new plan was made
-    assert "1 steps of plan" in done.err
+    assert "1 step of plan" in done.err
     assert [change["path"] for change in done.json["changes"]] == ["a.txt"]
 
 

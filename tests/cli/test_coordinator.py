@@ -101,7 +101,7 @@ def test_the_status_tells_how_the_society_does(mindx, society):
     [alert] = found["alerts"]
     assert (alert["resource"], alert["percent"]) == ("memory", 99.0)
     plain = mindx("coordinator", "status").out
-    assert "model-1 for plan: 1 calls, 0 failed, 1.5 s each, 12 tokens" in plain
+    assert "model-1 for plan: 1 call, 0 failed, 1.5 s each, 12 tokens" in plain
 
 
 def test_the_status_names_what_a_dead_host_left_unfinished(mindx, society):

@@ -115,7 +115,8 @@ def test_what_was_cut_is_said(engine_mindx):
     assert marker is not None
     kept, left_out = len(done.stdout) - len(marker[0]), int(marker[1])
     assert kept + left_out == 3_000_008
-    assert f"stdout was cut: 3000008 bytes in all, {kept} kept (beginning and end), {left_out} left out" in done.err
+    figures = f"{kept:,} kept (beginning and end), {left_out:,} left out"
+    assert f"stdout was cut: 3,000,008 bytes in all, {figures}" in done.err
     assert "limits.output" in done.err
 
 

@@ -193,7 +193,7 @@ def test_the_oldest_go_first_and_a_note_says_so(make_context):
     assert max(record.record_id for record in context.store if record.group_id in gone) < min(left[1:])
     assert [message.text for message in view.messages[:3]] == [
         "rules",
-        f"[{len(gone)} earlier parts of this conversation are left out here, for they no longer fit.]",
+        f"[Left out here, as it no longer fits: {len(gone)} earlier parts of this conversation.]",
         "do it",
     ]
     assert view.tokens <= 0.60 * 2000

@@ -76,7 +76,7 @@ def test_its_state_is_operational_last_result_and_awareness(tmp_path):
     """What the seeds call the state of this layer: the last major result, and how things stand, in one sentence."""
     mission, missions = run(tmp_path, Model(divide=[phases("one")], plan=[write("a")]))
     assert mission.notes[-1].message == "phase one: done: do one"
-    assert mission.awareness.startswith("1 of 1 phases are achieved.")
+    assert mission.awareness.startswith("1 of 1 phase achieved.")
     namespace = f"agint.{mission.mission_id}"
     assert missions.beliefs.value("awareness", namespace=namespace) == mission.awareness
     assert missions.beliefs.value("phase.one", namespace=namespace)["status"] == "achieved"
@@ -177,7 +177,7 @@ def test_what_was_done_before_the_model_failed_is_not_done_twice(tmp_path):
 @pytest.mark.parametrize(
     ("budget", "reason"),
     [
-        (MissionBudget(max_cycles=1), "1 cycles"),
+        (MissionBudget(max_cycles=1), "1 cycle "),
         (MissionBudget(max_tokens=5), "5 tokens"),
         (MissionBudget(max_seconds=1e-9), "1e-09 s"),
     ],

@@ -169,7 +169,7 @@ def test_the_examples_are_tried_against_the_whole_policy(tmp_path: Path) -> None
     result = run("test", path)
     assert code(result) == 1
     assert "commands[0]: git push: expected allow, got deny by commands[1]" in result.stderr
-    assert "2 of 3 examples hold" in result.stdout
+    assert "as expected: 2 of 3 examples." in result.stdout
     assert code(run("test", "read-only")) == 0
 
 
@@ -224,13 +224,13 @@ def test_what_a_trace_does_not_hold_is_unknown_and_never_allowed(tmp_path: Path,
     result = run("replay", "--policy", policy, "last")
     assert code(result) == 1
     assert result.stdout.startswith("unknown ")
-    assert "1 actions, 0 would change, 0 of them looser. 1 cannot be told." in result.stdout
+    assert "1 action, 0 would change, 0 of them looser. 1 cannot be told." in result.stdout
     found = document("replay", "--policy", policy, "last")
     assert (found["looser"], found["unknown"]) == (0, 1)
     assert [(row["before"], row["after"], row["looser"]) for row in found["changed"]] == [("deny", "unknown", False)]
     suggested = run("suggest", "--policy", policy_file(tmp_path, "commands: [{allow: cat}]"), "last")
     assert "allow: " not in suggested.stdout
-    assert "1 actions are left out" in suggested.stderr
+    assert "left out: 1 action whose record" in suggested.stderr
 
 
 def test_a_plan_that_was_refused_is_replayed_and_suggested_for_too(tmp_path: Path) -> None:

@@ -155,4 +155,4 @@ def test_a_flood_of_faults_is_cut_and_counted_but_warnings_hide_nothing() -> Non
     assert (last_is_denied.ok, last_is_denied.denied, last_is_denied.invalid) == (False, True, False)
     all_denied = vetted("[" + ",\n".join([call % "nosuch"] * 300) + "]")
     assert (all_denied.ok, all_denied.denied, all_denied.invalid) == (False, True, False)
-    assert all_denied.faults[-1].message == "100 more faults are not listed"
+    assert all_denied.faults[-1].message == "not listed: 100 more faults"

@@ -19,6 +19,7 @@ from mindx.agents.bdi.result import BDIResult
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
 from mindx.agents.outer_failure import raise_outer
+from mindx.core.count import counted
 from mindx.core.message import ChatMessage
 from mindx.errors import InputError
 from mindx.providers.base import BaseProvider, ModelRequest
@@ -121,7 +122,8 @@ class Acts:
         drafts = await self.ask(prompts.PLAN, text, read_phases, PhasesDraft.model_json_schema())
         phases = tuple(Phase(**draft.model_dump()) for draft in drafts)
         names = ", ".join(phase.name for phase in phases)
-        return Done(mission.model_copy(update={"phases": phases}), "planned", f"{len(phases)} phases: {names}")
+        told = f"{counted(len(phases), 'phase')}: {names}"
+        return Done(mission.model_copy(update={"phases": phases}), "planned", told)
 
     async def _revise(self, mission: Mission) -> Done:
         kept = mission.achieved

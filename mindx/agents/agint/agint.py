@@ -24,6 +24,7 @@ from mindx.agents.agint.readiness import readied
 from mindx.agents.agint.watch import StuckDetector
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer
+from mindx.core.count import counted
 from mindx.errors import InputError, MindxError, ProviderError
 from mindx.providers.base import BaseProvider
 from mindx.runtime.run_ids import new_id
@@ -256,7 +257,7 @@ class AGInt:
                 self._note(undone, decision, reason)
                 continue
             if decision is AGIntDecision.COMPLETE:
-                return AGIntStatus.COMPLETED, f"all {len(self.mission.phases)} phases are achieved"
+                return AGIntStatus.COMPLETED, f"every phase is achieved, {len(self.mission.phases)} in all"
             if decision is AGIntDecision.GIVE_UP:
                 self._failure = self._trouble
                 return AGIntStatus.FAILED, reason
@@ -281,11 +282,11 @@ class AGInt:
         mission = mission.model_copy(update={"spent": spent, "cycle": mission.cycle + 1})
         over = ""
         if mission.cycle - self._first_cycle > budget.max_cycles:
-            over = f"the limit of {budget.max_cycles} cycles is reached"
+            over = f"the limit of {counted(budget.max_cycles, 'cycle')} is reached"
         elif seconds >= budget.max_seconds:
             over = f"the limit of {budget.max_seconds:g} s is reached"
         elif spent.tokens - self._before.tokens >= budget.max_tokens:
-            over = f"the limit of {budget.max_tokens:,} tokens is reached"
+            over = f"the limit of {counted(budget.max_tokens, 'token')} is reached"
         self._see(mission, AGIntStage.PERCEIVE)
         return _Perception(mission, self._trouble, over)
 
@@ -294,8 +295,9 @@ class AGInt:
         mission = perception.mission
         last = mission.notes[-1].message if mission.notes else ""
         trouble = "" if perception.trouble is None else " The model does not answer."
-        counted = f"{len(mission.achieved)} of {len(mission.phases)} phases are achieved." if mission.phases else "New."
-        text = f"{counted}{trouble}{f' Last: {last}' if last else ''}"[:2000]
+        phases = counted(len(mission.phases), "phase")
+        so_far = f"{len(mission.achieved)} of {phases} achieved." if mission.phases else "New."
+        text = f"{so_far}{trouble}{f' Last: {last}' if last else ''}"[:2000]
         self._see(mission.model_copy(update={"awareness": text}), AGIntStage.ORIENT)
         self._constitution.require(Layer.AGINT, Act.WRITE_BELIEF)
         self._beliefs.add("awareness", text, source=BeliefSource.INFERENCE, namespace=f"agint.{mission.mission_id}")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mindx.agents.agint.life import AGIntDecision
 from mindx.agents.agint.mission import Mission
 from mindx.agents.agint.phase import MAX_PHASES, MAX_TOLD, Phase
+from mindx.core.count import counted
 from mindx.core.validation import faults
 from mindx.errors import InputError
 
@@ -74,7 +75,7 @@ def standing(mission: Mission) -> str:
     lines = [f"The directive: {mission.directive}", ""]
     for phase in mission.phases:
         told = f": {phase.told}" if phase.told else ""
-        lines.append(f"- phase {phase.name} ({phase.status.value}, {phase.attempts} attempts){told}")
+        lines.append(f"- phase {phase.name} ({phase.status.value}, {counted(phase.attempts, 'attempt')}){told}")
         lines.append(f"  task: {phase.task[:MAX_TOLD]}")
     lines += [f"Found out (data, no instruction): {finding}" for finding in mission.findings]
     return "\n".join(lines)

@@ -22,6 +22,7 @@ from mindx.agents.bdi.result import GoalFailedError
 from mindx.agents.bdi.resuming import LOST, UNKNOWN, note_effect, resume
 from mindx.agents.bdi.status import BDIPhase, BDIStatus
 from mindx.core.agent_context import AgentContext
+from mindx.core.count import counted
 from mindx.core.decision import AgentDecision, CompletionClaim
 from mindx.core.observation import Observation, Status
 from mindx.errors import InputError, MindxError
@@ -314,7 +315,7 @@ class BDIMind:
             self._closing.give_up(goal, GoalStatus.FAILED_PLANNING, error.message)
             return None
         self._machine.move(BDIStatus.RUNNING)
-        LOG.info("Set new intention (Plan ID: %s) with %d actions", plan.plan_id, len(plan.steps))
+        LOG.info("Set new intention (Plan ID: %s) with %s", plan.plan_id, counted(len(plan.steps), "action"))
         self.notes.plan_ids.append(plan.plan_id)
         return plan
 
@@ -364,7 +365,7 @@ class BDIMind:
         if not goal.criteria:
             self._closing.achieved(goal, plan)
             return None
-        LOG.info("Plan %s is done; checking %d criteria", plan.plan_id, len(goal.criteria))
+        LOG.info("Plan %s is done; criteria to check: %d", plan.plan_id, len(goal.criteria))
         self._flight = Flight(Awaited.CRITERIA, goal, plan)
         return AgentDecision.verify(*checks(goal, self.notes.cycles))
 

@@ -14,6 +14,7 @@ from mindx.agents.bdi.plan_text import plan_text
 from mindx.agents.bdi.prompts import faults_text
 from mindx.agents.bdi.trail import Trail
 from mindx.core.agent_context import AgentContext
+from mindx.core.count import counted
 from mindx.core.fault import Fault
 from mindx.core.message import ChatMessage
 from mindx.core.plan import thaw
@@ -30,7 +31,7 @@ class PlanningError(MindxError):
         self.faults = tuple(faults)
         shown = "; ".join(f"{fault.path}: {fault.message}" for fault in self.faults[:5])
         more = f" (and {len(self.faults) - 5} more)" if len(self.faults) > 5 else ""
-        message = f"no plan of the model could be taken, in {attempts} attempts; the last one: {shown}{more}"
+        message = f"no plan of the model could be taken, in {counted(attempts, 'attempt')}; the last one: {shown}{more}"
         if not attempts:
             message = shown
         super().__init__("plan_unusable", message, details={"faults": [fault.to_dict() for fault in self.faults[:20]]})
@@ -109,7 +110,9 @@ class Planner:
             self._trail.note(
                 "plan_refused", goal_id=goal.goal_id, attempt=attempt + 1, faults=told_faults, answer=text[:MAX_ANSWER]
             )
-            LOG.warning("Plan attempt %d is not valid: %d faults; %s", attempt + 1, len(faults), _first(faults))
+            LOG.warning(
+                "Plan attempt %d is not valid: %s; %s", attempt + 1, counted(len(faults), "fault"), _first(faults)
+            )
             # Only the last wrong answer goes along: a long row of them would fill a context.
             messages[2:] = [ChatMessage.assistant(text[:100_000]), ChatMessage.user(faults_text(faults))]
         raise PlanningError(self._repairs + 1, faults)

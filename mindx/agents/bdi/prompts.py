@@ -11,6 +11,7 @@ from mindx.agents.bdi.criteria import described
 from mindx.agents.bdi.goals import Goal
 from mindx.agents.bdi.intention import Intention
 from mindx.agents.beliefs import Belief
+from mindx.core.count import counted
 from mindx.core.fault import Fault
 from mindx.core.plan import EXECUTE_TOOL
 from mindx.tools.base import BaseTool
@@ -118,7 +119,7 @@ def steps_of(intention: Intention) -> list[str]:
         outcome = shown(step.result if step.result is not None else step.message, MAX_SHOWN)
         rows.append(f"- {step.type} {shown(step.params, 300)} -> {step.status.value}: {outcome}")
     left = len(intention.steps) - len(reached)
-    return [*rows, f"- {left} steps were not reached"] if left else rows
+    return [*rows, f"- not reached: {counted(left, 'step')}"] if left else rows
 
 
 def faults_text(faults: Sequence[Fault]) -> str:

@@ -9,6 +9,7 @@ from mindx.agents.bdi.goals import Desires, Goal, GoalStatus
 from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus
 from mindx.agents.bdi.memory import AgentMemory
 from mindx.core.action import ActionRisk
+from mindx.core.count import counted
 from mindx.core.plan import EXECUTE_TOOL
 from mindx.tools.registry import ToolRegistry
 
@@ -93,7 +94,7 @@ def _redo(plan: Intention, tools: ToolRegistry) -> None:
         step.status, step.result = StepStatus.PENDING, None
         step.attempts += 1
     if redone:
-        LOG.info("The container is new: %d steps of plan %s are done again", len(redone), plan.plan_id)
+        LOG.info("The container is new: %s of plan %s done again", counted(len(redone), "step"), plan.plan_id)
         plan.index, plan.status = 0, PlanStatus.EXECUTING
 
 

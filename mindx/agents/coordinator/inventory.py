@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mindx.core.count import counted
+
 MAX_MODULES = 2000
 MAX_MODULE_BYTES = 512 * 1024
 MAX_NAMES = 40  # of one module
@@ -26,7 +28,7 @@ class ModuleFacts:
 
     def __str__(self) -> str:
         names = ", ".join([*self.classes, *(f"{name}()" for name in self.functions)])
-        return f"{self.path} ({self.problem or f'{self.lines} lines'}){f': {names}' if names else ''}"
+        return f"{self.path} ({self.problem or counted(self.lines, 'line')}){f': {names}' if names else ''}"
 
 
 def inventory(folder: Path) -> tuple[ModuleFacts, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mindx.agents.improvement.models import SELF, TOOL_TEST_FILE, Evaluation, ImprovementRequest
+from mindx.core.count import counted
 from mindx.core.output import plain_text
 from mindx.core.receipt import ExecResult, ExitCause
 from mindx.core.strict_json import read_json
@@ -91,7 +92,7 @@ async def passes_tests(session: Session, request: ImprovementRequest) -> Gate:
     if not report["passed"]:
         return Gate(None, "every test was skipped" if left_out else "no test was found")
     if report["left_out"] > len(left_out):
-        return Gate(False, f"{report['left_out']} tests were skipped; that is too many to tell why")
+        return Gate(False, f"skipped: {counted(report['left_out'], 'test')}; that is too many to tell why")
     return Gate(True, left_out=left_out)
 
 

@@ -15,6 +15,7 @@ from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.mastermind.campaign import CampaignBudget, StrategicCampaign
 from mindx.agents.mastermind.objectives import ObjectiveStore
 from mindx.agents.official_tools import OfficialToolsRegistry
+from mindx.core.count import counted
 from mindx.providers.base import BaseProvider
 from mindx.tools.base import ToolError
 
@@ -87,7 +88,7 @@ class CampaignDesk:
         """Ask the model. Raises ProviderError, ConstitutionError, ToolError when the campaign's tokens are spent."""
         self.require(Act.CALL_MODEL)
         if tokens_of(self.campaign.usage) - self.spent_before >= self.budget.max_tokens:
-            raise ToolError(f"the campaign has spent its {self.budget.max_tokens:,} tokens", "campaign_tokens")
+            raise ToolError(f"the campaign has spent its {counted(self.budget.max_tokens, 'token')}", "campaign_tokens")
         return await ask_json(
             self.provider, system, question, read, schema=schema, model=self.model, on_usage=self.count
         )

@@ -26,6 +26,7 @@ from mindx.agents.mastermind.campaign_store import CampaignStore
 from mindx.agents.mastermind.gaps import missing
 from mindx.agents.mastermind.objectives import ObjectiveStore
 from mindx.agents.mastermind.stop_switch import ALL, StopSwitch
+from mindx.core.count import counted
 from mindx.errors import DeniedError, InputError, MindxError
 from mindx.runtime.run_ids import new_id
 
@@ -210,7 +211,7 @@ class MastermindAgent:
     def _check_day(self) -> None:
         since, most = self._now() - DAY_S, self.budget.max_per_day
         if sum(one.created_at > since for one in self.store.list()) >= most:
-            raise InputError("campaign_budget", f"the budget allows {most} campaigns in a day, and they are spent")
+            raise InputError("campaign_budget", f"the budget of {counted(most, 'campaign')} a day is spent")
 
     async def _conduct(self, campaign: StrategicCampaign, *, renewed: bool = False) -> StrategicCampaign:
         """Work on a campaign until it ends, and record how; what was kept meanwhile is never lost."""

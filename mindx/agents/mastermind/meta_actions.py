@@ -17,6 +17,7 @@ from mindx.agents.mastermind.campaign import Development
 from mindx.agents.mastermind.desk import MASTERMIND_ID, CampaignDesk, hint
 from mindx.agents.mastermind.observe import system_state
 from mindx.core.action import ActionRisk
+from mindx.core.count import counted
 from mindx.errors import InputError
 from mindx.tools.base import BaseTool, ToolDefinition, ToolError
 from mindx.tools.container_entry import ToolSpec
@@ -203,7 +204,8 @@ class InitiateToolDevelopment(MetaAction):
                 return left
         most = desk.budget.max_developments
         if len(desk.campaign.sub_tasks) >= most:
-            raise ToolError(f"a campaign may have tools developed {most} times, and did", "campaign_developments")
+            told = f"a campaign may have tools developed {counted(most, 'time')}, and did"
+            raise ToolError(told, "campaign_developments")
         return Development(tool_id=spec.id, version=spec.version, attempt=len(earlier) + 1)
 
     def _cut_off(self, left: Development) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mindx.core.checkpoint import TaskState
+from mindx.core.count import counted
 from mindx.core.decision import AgentDecision, DecisionKind
 from mindx.core.message import ChatMessage, ImagePart, ToolCall
 from mindx.core.observation import Observation
@@ -83,7 +84,7 @@ def capped(text: str, limit: int) -> str:
 
 def left_out_note(bundles: int) -> str:
     """Return the message that stands where history was left out; it is the same for a whole epoch."""
-    return f"[{bundles} earlier parts of this conversation are left out here, for they no longer fit.]"
+    return f"[Left out here, as it no longer fits: {counted(bundles, 'earlier part')} of this conversation.]"
 
 
 def image_parts(value: Any, most: int) -> list[ImagePart]:
