@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from mindx.cli.changes_review import Review, at_terminal, show_patch
+from mindx.cli.changes_review import Review, show_patch
 from mindx.cli.changes_show import change_document, print_patch, print_stat
+from mindx.cli.confirm import can_ask, confirmed, yes_option
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import note, print_json, styled
 from mindx.cli.store import complete_runs, run_store
@@ -19,7 +20,7 @@ from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import plain_text
 from mindx.errors import InputError
 from mindx.trace.run_folder import RunFolder as RunRecord
-from mindx.workspace.apply import ApplyReport, Skipped, apply, choose, perform, undo
+from mindx.workspace.apply import ApplyReport, Skipped, apply, choose, next_undo, perform, undo
 from mindx.workspace.baseline import Baseline
 from mindx.workspace.changes import Change
 from mindx.workspace.diff import diffs
@@ -73,7 +74,7 @@ def show(run: str, paths: tuple[str, ...], form: str, page: Path | None) -> None
 @click.argument("paths", nargs=-1)
 @click.option("-p", "--interactive", is_flag=True, help="Ask about each change and each hunk, as `git add -p`.")
 @click.option("--to", "to", type=click.Path(path_type=Path), help="Write to this folder, not the one copied in.")
-@click.option("--yes", is_flag=True, help="Do not ask before writing; needed where nobody can be asked.")
+@yes_option
 @click.option(
     "--accept", multiple=True, metavar="PATH", help="Also take this file that runs on your machine later; repeatable."
 )
@@ -104,17 +105,13 @@ def apply_changes(
         return _review(folder, chosen, _known(baseline, changes), target, expected, as_json)
     known = _known(baseline, changes)
     free, held = hold_back(chosen, accept, known)
-    asks = at_terminal() and not as_json
+    asks = can_ask(as_json)
     if asks and held:
         free, held = _ask_about_held(folder, chosen, held, accept, known)
-    if free and not asks and not yes:
-        raise InputError(
-            "apply_needs_yes",
-            f"nobody can be asked here whether to write to {plain_text(str(target))}: nothing was applied. Look with "
-            f"`mindx changes show {folder.path.name}`, then give --yes.",
-        )
-    if asks and not yes and free and not _confirmed(free, target):
-        note("nothing was applied")
+    count = counted(sum(not change.blocked for change in free), "change")
+    question = f"Apply {count} to {_shown(target)}?"
+    run_id = folder.path.name
+    if free and not confirmed(question, yes=yes, asks=asks, verb="apply", target=str(target), run_id=run_id):
         return 0
     if merge:
         taken = merged_steps(free, folder.blobs, target)
@@ -128,10 +125,16 @@ def apply_changes(
 
 @command.command(name="undo", epilog="\b\nExample:\n  mindx changes undo last")
 @click.argument("run", shell_complete=complete_runs)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def undo_changes(run: str, as_json: bool) -> int:
+@yes_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document; nothing is asked, so --yes is needed.")
+def undo_changes(run: str, yes: bool, as_json: bool) -> int:
     """Take back the last apply of RUN; again for the one before. A file that you changed since is a conflict."""
     folder = ChangesFolder(_find(run).path)
+    journal = next_undo(folder)
+    question = f"Take back {counted(len(journal.steps), 'change')} in {_shown(journal.target)}?"
+    run_id, asks = folder.path.name, can_ask(as_json)
+    if not confirmed(question, yes=yes, asks=asks, verb="undo", target=journal.target, run_id=run_id):
+        return 0
     report = undo(folder)
     if as_json:
         print_json(render_json(_report_document(folder, report, [])))
@@ -246,10 +249,8 @@ def _ask_about_held(
     return hold_back(chosen, accepted, known)
 
 
-def _confirmed(free: list[Change], target: Path) -> bool:
-    count = sum(not change.blocked for change in free)
-    where = escape_line(plain_text(str(target)))
-    return click.confirm(f"Apply {counted(count, 'change')} to {where}?", default=True, err=True)
+def _shown(target: Path | str) -> str:
+    return escape_line(plain_text(str(target)))
 
 
 def _tell(folder: ChangesFolder, report: ApplyReport, held: list[Skipped], as_json: bool, *, answered: bool) -> int:
@@ -291,8 +292,7 @@ def _print_report(report: ApplyReport, done: str, *, with_paths: bool = True) ->
     else:
         count = len(report.applied)
         already = f" ({len(report.already)} were so already)" if report.already else ""
-        where = escape_line(plain_text(report.target))
-        note(f"{done} {counted(count, 'change')} in {where}{already}")
+        note(f"{done} {counted(count, 'change')} in {_shown(report.target)}{already}")
 
 
 def _report_document(folder: ChangesFolder, report: ApplyReport, held: list[Skipped]) -> dict[str, Any]:

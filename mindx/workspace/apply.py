@@ -165,8 +165,18 @@ def undo(run: ChangesFolder) -> ApplyReport:
             return rolled_back
         path = next((p for p in reversed(journals(run.path / JOURNAL_FOLDER)) if _phase(p) == "applied"), None)
         if path is None:
-            raise InputError("undo_nothing", "nothing of this run is applied; there is nothing to undo")
+            raise _nothing_to_undo()
         return _go_back(run, path, tolerant=False)
+
+
+def next_undo(run: ChangesFolder) -> Journal:
+    """Return the journal of what `undo` would take back now. Raises InputError (undo_nothing, journal_damaged)."""
+    found = [read_journal(path) for path in reversed(journals(run.path / JOURNAL_FOLDER))]
+    for wanted in (("applying", "undoing"), ("applied",)):
+        for journal in found:
+            if journal.phase in wanted:
+                return journal
+    raise _nothing_to_undo()
 
 
 def _finish_interrupted(run: ChangesFolder) -> ApplyReport | None:
@@ -316,6 +326,10 @@ def folders_of(path: str) -> Iterator[str]:
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path
+
+
+def _nothing_to_undo() -> InputError:
+    return InputError("undo_nothing", "nothing of this run is applied; there is nothing to undo")
 
 
 def _failed(error: OSError) -> WorkspaceError:

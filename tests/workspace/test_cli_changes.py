@@ -140,10 +140,10 @@ def test_apply_without_a_terminal_leaves_out_what_runs_on_the_machine(
     assert not (folder / "Makefile").exists()
     again = mindx(state, "changes", "apply", "last", "--yes", "--accept", "Makefile")
     assert (again.returncode, again.stdout) == (0, "Makefile\n")
-    assert mindx(state, "changes", "undo", "last").returncode == 0
-    assert mindx(state, "changes", "undo", "last").returncode == 0
+    assert mindx(state, "changes", "undo", "last", "--yes").returncode == 0
+    assert mindx(state, "changes", "undo", "last", "--yes").returncode == 0
     assert listing(folder) == before
-    nothing = mindx(state, "changes", "undo", "last")
+    nothing = mindx(state, "changes", "undo", "last", "--yes")
     assert nothing.returncode == 2
     assert "nothing to undo" in nothing.stderr
 
@@ -238,7 +238,7 @@ def test_hunks_at_a_terminal(worked: Worked, state: Path, folder: Path) -> None:
     assert (folder / "new.txt").read_text() == "new\n"
     assert (folder / "gone").exists()
     assert not (folder / "Makefile").exists()
-    assert mindx(state, "changes", "undo", "last").returncode == 0
+    assert mindx(state, "changes", "undo", "last", "--yes").returncode == 0
     assert listing(folder).keys() == {"text", "gone"}
 
 
@@ -320,6 +320,27 @@ def test_apply_asks_first_at_a_terminal(worked: Worked, state: Path, folder: Pat
     terminal.answer("Apply it? [y/N]", "y")
     assert terminal.end() == 0
     assert listing(folder).keys() == {"text", "new.txt", "Makefile"}
+
+
+def test_undo_asks_first_at_a_terminal_and_elsewhere_wants_a_yes(worked: Worked, state: Path, folder: Path) -> None:
+    """It writes to the user's files as apply does, so it asks as apply does; what it would take back is counted."""
+    before = listing(folder)
+    assert mindx(state, "changes", "apply", "last", "new.txt", "--yes").returncode == 0
+    applied = listing(folder)
+    for options in ([], ["--json"]):
+        refused = mindx(state, "changes", "undo", "last", *options)
+        assert refused.returncode == 2
+        assert "nothing was taken back" in refused.stderr
+        assert "give --yes" in refused.stderr
+    terminal = at_terminal(state, "changes", "undo", "last")
+    terminal.answer("Take back 1 change in", "n")
+    assert terminal.end() == 0
+    assert "nothing was taken back" in terminal.shown
+    assert listing(folder) == applied
+    terminal = at_terminal(state, "changes", "undo", "last")
+    terminal.answer("Take back 1 change in", "y")
+    assert terminal.end() == 0
+    assert listing(folder) == before
 
 
 def test_the_review_shows_nothing_that_the_terminal_obeys(state: Path, tmp_path: Path) -> None:

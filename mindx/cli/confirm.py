@@ -1,0 +1,37 @@
+"""The one question before a user's files are written: at a terminal it is asked, elsewhere `--yes` must be given."""
+
+from __future__ import annotations
+
+import click
+
+from mindx.cli.changes_review import at_terminal
+from mindx.cli.prose import note
+from mindx.core.output import plain_text
+from mindx.errors import InputError
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask before writing; needed where nobody can be asked.")
+
+
+def can_ask(as_json: bool) -> bool:
+    """Return True when a person is there to be asked, and not a program that reads a document."""
+    return at_terminal() and not as_json
+
+
+def confirmed(question: str, *, yes: bool, asks: bool, verb: str, target: str, run_id: str) -> bool:
+    """Return True when the folder `target` may be written to; a no is told.
+
+    `verb` is apply or undo. Raises InputError (apply_needs_yes, undo_needs_yes) where nobody can be asked.
+    """
+    if yes:
+        return True
+    nothing = {"apply": "nothing was applied", "undo": "nothing was taken back"}[verb]
+    if not asks:
+        raise InputError(
+            f"{verb}_needs_yes",
+            f"nobody can be asked here whether to write to {plain_text(target)}: {nothing}. Look with "
+            f"`mindx changes show {run_id}`, then give --yes.",
+        )
+    if click.confirm(question, default=True, err=True):
+        return True
+    note(nothing)
+    return False
