@@ -50,7 +50,7 @@ find: read -H -L -P -D= -O -O1 -O2 -O3 -name= -iname= -path= -ipath= -wholename=
 sed: read @sed -n -E -r -s -u -z -e= --expression= --quiet --silent --regexp-extended --separate --unbuffered \
   --null-data --debug --posix --sandbox -l= --line-length= --help --version w:-i? w:--in-place? d:-f= d:--file= \
   --follow-symlinks
-awk,mawk,gawk,nawk: read @awk -F= --field-separator= -v= --assign= --version --help -W= --posix --re-interval \
+awk,mawk,gawk,nawk: read @awk -F= --field-separator= -v= --assign= --version --help d:-W= --posix --re-interval \
   d:-f= d:--file= d:-i= d:--include= d:-l= d:--load= d:-E= d:--exec= d:-e= d:--source= w:-o? d:-p? d:-D?
 
 # Writing.
@@ -85,8 +85,7 @@ git: read @subcommands @first-operand-ends -C= --no-pager -P --version --help --
 git status: read -s -b -v -z -u? --short --branch --show-stash --porcelain? --long --verbose --untracked-files? \
   --ignored? --ignore-submodules? --column? --no-column --ahead-behind --no-ahead-behind --renames --no-renames \
   --find-renames?
-git log,git show,git diff,git shortlog,git whatchanged,git diff-tree,git diff-files,git diff-index,git rev-list,git \
-  reflog: \
+git log,git show,git diff,git shortlog,git whatchanged,git diff-tree,git diff-files,git diff-index,git rev-list: \
   read -p -u -s -U? -n= -# -L= -S= -G= -M? -C? -B? -D -R -a -b -w -z -q -r -t -c -g -i -e -m -E -F -l= -X? -W -N \
   --patch \
   --no-patch --unified= --raw --stat? --numstat --shortstat --dirstat? --summary --name-only --name-status --check \
@@ -106,6 +105,7 @@ git log,git show,git diff,git shortlog,git whatchanged,git diff-tree,git diff-fi
   --count --objects --summary --numbered --email --group= --cc --combined-all-paths --root --no-commit-id --full-diff \
   --ita-invisible-in-index --no-walk? --do-walk --diff-merges= --no-diff-merges --max-age= --min-age= --encoding= \
   w:--output= d:--ext-diff d:--textconv d:-O= d:--show-pulls
+git reflog: read @writes-from-1 -n= -# --all --date=
 git rev-parse,git ls-files,git ls-tree,git describe,git name-rev,git merge-base,git for-each-ref,git show-ref: read @any
 git check-ignore,git check-attr,git count-objects,git diff-name,git var,git version,git cherry,git show-branch: \
   read @any

@@ -96,8 +96,8 @@ def parse(spec: Spec, words: Argv) -> Parsed:
     """Return the words after the program, read by its line of the table. Unknown options are dangerous."""
     parsed = Parsed(spec.base)
     rest = list(words)
-    if "old-style" in spec.marks and rest and not rest[0].startswith("-"):
-        rest[0] = rest[0] if isinstance(rest[0], Dynamic) else f"-{rest[0]}"
+    if "old-style" in spec.marks and rest and not isinstance(rest[0], Dynamic) and not rest[0].startswith("-"):
+        _take_old_style(spec, rest.pop(0), rest, parsed)
     while rest:
         word = rest.pop(0)
         if isinstance(word, Dynamic) and (not word.prefix or word.prefix.startswith("-")):
@@ -146,6 +146,13 @@ def _take(spec: Spec, word: str, rest: list[str], parsed: Parsed) -> None:
         return
 
 
+def _take_old_style(spec: Spec, letters: str, rest: list[str], parsed: Parsed) -> None:
+    """Read `tfI` of `tar tfI a.tar xz`: every letter is an option, and their values follow in the same order."""
+    for letter in letters:
+        option = _lookup(spec, f"-{letter}")
+        _add(parsed, option, rest.pop(0) if option.value == "=" and rest else "")
+
+
 def _lookup(spec: Spec, name: str) -> Option:
     found = spec.options.get(name)
     if found is not None:
@@ -191,9 +198,15 @@ def classify(argv: Argv) -> Risk:
     return max(least, parsed.risk, _script_risk(spec, parsed), _value_risk(spec, parsed))
 
 
+# In a pattern sed looks for the end of a set such as [/] first, and only then for its delimiter: a set that holds the
+# delimiter, or another set, is not read here.
+_SED_MEMBER = r"(?!(?P=d))[^\[\]\n]|\[:[a-z]+:\]"
+_SED_SET = rf"\[(?:\^|(?!\^))(?:\]|{_SED_MEMBER})(?:{_SED_MEMBER})*\]"
+_SED_ADDRESS = r"\d+|\$|/(?:[^/\[\\\n]|%s)*/" % _SED_SET.replace("(?P=d)", "/")
 _SED_READS = re.compile(
-    r"\s*(?:(?:\d+|\$|/[^/\\\n]*/)(?:,\s*(?:\d+|\$|\+\d+|/[^/\\\n]*/))?\s*!?\s*)?"
-    r"(?:[pdqDPNnhHgGxl=]|s(?P<d>[/|,#:@])(?:(?!(?P=d))[^\\\n]|\\[^\n])*(?P=d)(?:(?!(?P=d))[^\\\n]|\\[^\n])*(?P=d)[gpIi0-9]*"
+    rf"\s*(?:(?:{_SED_ADDRESS})(?:,\s*(?:\+\d+|{_SED_ADDRESS}))?\s*!?\s*)?"
+    rf"(?:[pdqDPNnhHgGxl=]|s(?P<d>[/|,#:@])(?:(?!(?P=d))[^\[\\\n]|\\[^\n]|{_SED_SET})*(?P=d)"
+    r"(?:(?!(?P=d))[^\\\n]|\\[^\n])*(?P=d)[gpIi0-9]*"
     r"|y(?P<y>[/|,#:@])(?:(?!(?P=y))[^\\\n])*(?P=y)(?:(?!(?P=y))[^\\\n])*(?P=y))\s*"
 )
 _AWK_ACTS = re.compile(r"system|getline|\||>|@|close|fflush|-f|/inet|ENVIRON|PROCINFO|ARGV")

@@ -137,7 +137,9 @@ def _skipping(argv: Argv) -> list[Inner]:
         return []
     if program == "script":
         lines = [value for option, value in parsed.options if option.name in ("-c", "--command")]
-        return [Inner(line=line) for line in lines] or [Inner(unknown="script without -c starts a shell")]
+        if not lines or "--" in argv:  # newer ones take a command after --
+            return [Inner(unknown="script without -c starts a shell, and what is after -- may be started as well")]
+        return [Inner(line=line) for line in lines]
     if strange is not None:
         return [Inner(unknown=f"the option {strange} of {program} is not known; leave it out")]
     if parsed.unclear:
