@@ -202,7 +202,7 @@ def classify(argv: Argv) -> Risk:
 # delimiter, or another set, is not read here.
 _SED_MEMBER = r"(?!(?P=d))[^\[\]\n]|\[:[a-z]+:\]"
 _SED_SET = rf"\[(?:\^|(?!\^))(?:\]|{_SED_MEMBER})(?:{_SED_MEMBER})*\]"
-_SED_ADDRESS = r"\d+|\$|/(?:[^/\[\\\n]|%s)*/" % _SED_SET.replace("(?P=d)", "/")
+_SED_ADDRESS = r"\d+|\$|/(?:[^/\[\\\n]|" + _SED_SET.replace("(?P=d)", "/") + ")*/"
 _SED_READS = re.compile(
     rf"\s*(?:(?:{_SED_ADDRESS})(?:,\s*(?:\+\d+|{_SED_ADDRESS}))?\s*!?\s*)?"
     rf"(?:[pdqDPNnhHgGxl=]|s(?P<d>[/|,#:@])(?:(?!(?P=d))[^\[\\\n]|\\[^\n]|{_SED_SET})*(?P=d)"
