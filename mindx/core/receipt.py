@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -76,24 +77,25 @@ class Receipt:
     files_changed_complete: bool = False
 
     def figures(self) -> dict[str, Any]:
-        """Return what mindx itself has measured, as JSON holds it; no text that a program chose is in it."""
-        return {
-            "exit_cause": self.exit_cause.value,
-            "exit_code": self.exit_code,
-            "signal": self.signal,
-            "duration_s": round(self.duration_s, 6),
-            "cpu_s": round(self.cpu_s, 6),
-            "max_rss_bytes": self.max_rss_bytes,
-            "memory_peak_bytes": self.memory_peak_bytes,
-            "pids_refused": self.pids_refused,
-            "throttled_s": round(self.throttled_s, 6),
-            "oom_kills": self.oom_kills,
-            "stdout_bytes": self.stdout_bytes,
-            "stdout_sha256": self.stdout_sha256,
-            "stderr_bytes": self.stderr_bytes,
-            "stderr_sha256": self.stderr_sha256,
-            "killed_count": self.killed_count,
-        }
+        """Return what mindx itself has measured; no text that a program chose is in it."""
+        found: dict[str, Any] = json.loads(f"{{{self.figures_json()}}}")
+        return found
+
+    def figures_json(self) -> str:
+        """Return the figures as the members of a JSON object, without its braces: one is recorded for each command."""
+        return (
+            f'"exit_cause": "{self.exit_cause.value}", "exit_code": {_or_null(self.exit_code)}, '
+            f'"signal": {_or_null(self.signal)}, "duration_s": {self.duration_s:.6f}, "cpu_s": {self.cpu_s:.6f}, '
+            f'"max_rss_bytes": {self.max_rss_bytes}, "memory_peak_bytes": {self.memory_peak_bytes}, '
+            f'"pids_refused": {self.pids_refused}, "throttled_s": {self.throttled_s:.6f}, '
+            f'"oom_kills": {self.oom_kills}, "stdout_bytes": {self.stdout_bytes}, '
+            f'"stdout_sha256": "{self.stdout_sha256}", "stderr_bytes": {self.stderr_bytes}, '
+            f'"stderr_sha256": "{self.stderr_sha256}", "killed_count": {self.killed_count}'
+        )
+
+
+def _or_null(number: int | None) -> str:
+    return "null" if number is None else str(number)
 
 
 @dataclass(frozen=True, slots=True)

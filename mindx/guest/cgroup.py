@@ -74,8 +74,8 @@ class Counters:
         """Return the numbers of now; 0 for what this kernel does not count."""
         values = []
         for handle, words in self._handles:
-            lines = [] if handle < 0 else os.pread(handle, 1024, 0).splitlines()
-            values += [_number(lines, word) for word in words]
+            text = b"" if handle < 0 else b"\n" + os.pread(handle, 1024, 0)
+            values += [_number(text, word) for word in words]
         oom_kills, pids_refused, throttled, throttled_ns, throttled_us, peak = values
         return Count(oom_kills, pids_refused, throttled, throttled_us or throttled_ns // 1000, peak)
 
@@ -115,9 +115,11 @@ class Count:
         self.memory_peak = memory_peak
 
 
-def _number(lines: list[bytes], word: bytes) -> int:
-    for line in lines:
-        if line.startswith(word):
-            text = line[len(word) :]
-            return int(text) if text.isdigit() else 0
-    return 0
+def _number(text: bytes, word: bytes) -> int:
+    """Return the number behind a word at the start of a line, 0 when there is none."""
+    start = text.find(b"\n" + word) + 1
+    if not start:
+        return 0
+    end = text.find(b"\n", start)
+    digits = text[start + len(word) : end if end >= 0 else None]
+    return int(digits) if digits.isdigit() else 0

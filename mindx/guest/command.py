@@ -7,14 +7,13 @@ import os
 
 from . import wire
 from .changed import Moment
+from .connection import Connection
 from .spawn import NoFolder, Spawned
 from .streams import EMPTY, OutputStream
 from .watchdog import NEVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .cgroup import Count
     from .changed import Changed
     from .facts import Before
@@ -24,19 +23,26 @@ class RunningCommand:
     """A command from its spawn to its record."""
 
     def __init__(
-        self, request_id: int, request: wire.ExecRequest, spawned: Spawned, began_ns: int, before: Before
+        self,
+        connection: Connection,
+        request_id: int,
+        request: wire.ExecRequest,
+        spawned: Spawned,
+        began_ns: int,
+        before: Before,
     ) -> None:
         self.request_id = request_id
         self.slot = request.slot
         self.pid = spawned.pid
         self.stdin = spawned.stdin
         self.held = spawned.held  # of a terminal; -1: it has none
-        self.input = memoryview(b"")
+        self.input: bytes | memoryview = b""
         self.input_ended = False
-        self.streams = [
-            OutputStream(spawned.stdout, wire.STDOUT, request.head_bytes, request.tail_bytes),
-            OutputStream(spawned.stderr, wire.STDERR, request.head_bytes, request.tail_bytes),
-        ]
+        head, tail = request.head_bytes, request.tail_bytes
+        self.streams = (
+            OutputStream(connection, request_id, spawned.stdout, wire.STDOUT, head, tail),
+            OutputStream(connection, request_id, spawned.stderr, wire.STDERR, head, tail),
+        )
         self.moment: Moment | None = None  # from which on its changes of files count; None: nobody asks
         self.began_ns = began_ns  # before the spawn: the program may be well on its way when PID 1 gets its turn
         self.deadline_ns = self.began_ns + request.deadline_ms * 1_000_000 if request.deadline_ms else NEVER
@@ -77,7 +83,7 @@ class RunningCommand:
             return False
         except OSError:  # EPIPE of a pipe, EIO of a terminal: nobody reads any more
             self.input_ended = True
-            self.input = memoryview(b"")
+            self.input = b""
         if self.input_ended:
             self.close_input()
             return False
@@ -89,11 +95,10 @@ class RunningCommand:
             os.close(self.stdin)
             self.stdin = None
 
-    def drain(self, send_head: Callable[[int, bytes], None]) -> None:
+    def drain(self) -> None:
         """Take all that is left in the pipes."""
         for stream in self.streams:
-            if stream.handle >= 0:
-                stream.drain(send_head)
+            stream.drain()
 
     def close(self) -> None:
         """Close every handle."""

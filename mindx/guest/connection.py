@@ -41,6 +41,21 @@ class Connection:
         """Queue one frame."""
         data = wire.frame(kind, self._sequence, request_id, payload, flags)
         self._sequence += 1
+        self._enqueue(data)
+
+    def answer(self, kind: int, request_id: int, payload: bytes) -> None:
+        """Write one frame at once when nothing waits: the host reads it while the loop clears up."""
+        data = wire.frame(kind, self._sequence, request_id, payload)
+        self._sequence += 1
+        if not self.waiting:
+            try:
+                data = data[os.write(1, data) :]
+            except OSError:
+                pass  # what goes wrong, `flush` tells
+        if data:
+            self._enqueue(data)
+
+    def _enqueue(self, data: bytes) -> None:
         self.waiting += len(data)
         if len(data) < SMALL_BYTES:
             self._small += data
@@ -54,14 +69,6 @@ class Connection:
         if self._small:
             self._queue.append(bytes(self._small))
             self._small = bytearray()
-
-    def hurry(self) -> None:
-        """Write a lone answer at once: the host reads it while the loop clears up. What goes wrong, `flush` tells."""
-        if not self._queue:
-            try:
-                self.flush()
-            except OSError:
-                pass
 
     def flush(self) -> bool:
         """Write what the pipe takes; return True when nothing is left. Raises OSError when the host is gone."""

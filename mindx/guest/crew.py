@@ -14,8 +14,6 @@ from .connection import Connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .files import Root
     from .identity import Identity
     from .spawn import Spawner
@@ -51,6 +49,8 @@ class Crew:
 
     def wake_at(self, until: float) -> float:
         """Return when the loop must turn for a command or the watchdog, at the latest `until` (monotonic s)."""
+        if not self.commands and self.watchdog_pid:
+            return until
         if self.watchdog_pid == 0:
             until = min(until, time.monotonic() + 0.1)
         if self.commands:
@@ -116,18 +116,18 @@ class Crew:
         except ValueError as error:  # what no argument or variable can be
             self._fail_spawn(request_id, errno.EINVAL, str(error))
             return
-        command = RunningCommand(request_id, request, spawned, began_ns, before)
+        command = RunningCommand(self.connection, request_id, request, spawned, began_ns, before)
         command.kills_before, command.moment = kills, moment
         self.commands[request.slot] = command
+        if command.pidfd >= 0:
+            self.by_handle[command.pidfd] = command
+            self.poll.register(command.pidfd, select.POLLIN)
         for stream in command.streams:
             if stream.handle < 0:
                 continue
             self.by_handle[stream.handle] = command
             if not self.reading_paused:
                 self.poll.register(stream.handle, select.POLLIN)
-        if command.pidfd >= 0:
-            self.by_handle[command.pidfd] = command
-            self.poll.register(command.pidfd, select.POLLIN)
         if request.has_stdin:
             self.connection.send(wire.WANT, request_id)
         self._publish_deadline()
@@ -188,19 +188,13 @@ class Crew:
         if command is None:
             return
         if handle == command.pidfd:
-            self.reap()
-        elif handle == command.stdin:
+            return  # `reap` comes at each turn of the loop
+        if handle == command.stdin:
             self._pass_input(command)
-        else:
-            for stream in command.streams:
-                if stream.handle == handle and not stream.pump(self._head_of(command)):
-                    self._forget(handle)
-
-    def _head_of(self, command: RunningCommand) -> Callable[[int, bytes], None]:
-        def send(number: int, data: bytes) -> None:
-            self.connection.send(wire.OUT, command.request_id, data, number)
-
-        return send
+            return
+        for stream in command.streams:
+            if stream.handle == handle and not stream.pump():
+                self._forget(handle)
 
     def _forget(self, handle: int) -> None:
         if self.by_handle.pop(handle, None) is not None:
@@ -290,19 +284,18 @@ class Crew:
             return
         if command.cause is None:
             command.cause = cause
-        uid = self.identity.uid_of(command.slot)
-        killed = self.sweep(uid)
-        known = {pid for pid, _ in killed}
-        killed += [(pid, b"") for pid in command.killed_early if pid not in known]
+        killed = self.sweep(self.identity.uid_of(command.slot))
+        if command.killed_early:
+            known = {pid for pid, _ in killed}
+            killed += [(pid, b"") for pid in command.killed_early if pid not in known]
         del self.commands[command.slot]
         self._publish_deadline()  # before what takes time: its own deadline has been met
-        command.drain(self._head_of(command))
-        for stream in command.streams:
-            self._forget(stream.handle)
+        command.drain()
         self._forget(command.pidfd)
         if command.stdin is not None:
             self._forget(command.stdin)
         for stream in command.streams:
+            self._forget(stream.handle)
             tail = stream.tail()
             for at in range(0, len(tail), wire.CHUNK):
                 self.connection.send(wire.TAIL, command.request_id, tail[at : at + wire.CHUNK], stream.number)
@@ -312,8 +305,7 @@ class Crew:
         else:
             self.counted = facts.count()
             record = command.record(killed, self.counted, time.monotonic_ns(), self._changed_by(command))
-            self.connection.send(wire.EXITED, command.request_id, record.pack())
-            self.connection.hurry()
+            self.connection.answer(wire.EXITED, command.request_id, record.pack())
         command.close()
 
     def _moment(self) -> Moment:
@@ -327,8 +319,11 @@ class Crew:
         return changed_since(command.moment, self.root, self.identity, self._next_deadline())
 
     def _publish_deadline(self) -> None:
-        held = time.monotonic() < self.held_until
+        held = self.held_until and time.monotonic() < self.held_until
         self.watch.next_deadline(watchdog.NEVER if held else self._next_deadline())
 
     def _next_deadline(self) -> int:
-        return min((command.deadline_ns for command in self.commands.values()), default=watchdog.NEVER)
+        earliest = watchdog.NEVER
+        for command in self.commands.values():
+            earliest = min(earliest, command.deadline_ns)
+        return earliest

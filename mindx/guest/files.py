@@ -50,6 +50,17 @@ class Root:
             handle = below
         return handle
 
+    def enter(self, path: bytes) -> None:
+        """Make a directory the current one. Raises OSError: ENOENT, ENOTDIR, ELOOP, EACCES."""
+        if path == WORKSPACE:
+            os.fchdir(self._handle)
+            return
+        handle = self.open_directory(path)
+        try:
+            os.fchdir(handle)
+        finally:
+            os.close(handle)
+
     def open_directory(self, path: bytes) -> int:
         """Return a handle on a directory. Raises OSError: ENOENT, ENOTDIR, ELOOP, EACCES."""
         return self._walk(self._parts(path))

@@ -10,7 +10,7 @@ import errno
 import os
 
 from . import files
-from .identity import HOME, Identity, home_of
+from .identity import HOME, SLOTS, Identity, home_of
 from .terminal import Pair
 from .watchdog import Watch
 
@@ -34,6 +34,13 @@ def make_home(home: bytes) -> None:
         os.mkdir(home, 0o700)
     except OSError:
         pass
+
+
+def _variables_of(slot: int) -> dict[bytes, bytes]:
+    if not slot:
+        return BASE_ENV
+    name = b"agent%d" % slot
+    return {**BASE_ENV, b"HOME": home_of(slot), b"USER": name, b"LOGNAME": name}
 
 
 class NoFolder(OSError):
@@ -68,6 +75,7 @@ class Spawner:
         self._score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
         self._start_score = os.pread(self._score, 16, 0).strip()
         self._known: dict[bytes, bytes] = {}
+        self._base = [_variables_of(slot) for slot in range(SLOTS)]
 
     def find(self, name: bytes) -> bytes:
         """Return the absolute path of a program of the image. Raises OSError ENOENT or EACCES."""
@@ -101,16 +109,15 @@ class Spawner:
     ) -> Spawned:
         """Start a program. Raises NoFolder, or OSError with the errno of the lookup or the exec."""
         path = executable or self.find(argv[0])
-        variables = dict(BASE_ENV)
-        if slot:
-            name = b"agent%d" % slot
-            variables.update({b"HOME": home_of(slot), b"USER": name, b"LOGNAME": name})
+        uid = self._identity.uid_of(slot)
+        variables = self._base[slot]
+        if terminal or env:
+            variables = dict(variables)
         if terminal:
             variables[b"TERM"] = b"xterm"
         for pair in env:
             name, _, value = pair.partition(b"=")
             variables[name] = value
-        uid = self._identity.uid_of(slot)
         self._watch.spawn_begins()
         os.pwrite(self._score, b"1000", 0)
         self._identity.become(uid)
@@ -195,10 +202,6 @@ class Spawner:
     def _enter(self, cwd: bytes) -> None:
         """Change to the folder of a program. Raises NoFolder."""
         try:
-            folder = self._root.open_directory(cwd)
+            self._root.enter(cwd)
         except OSError as error:
             raise NoFolder(error.errno, error.strerror) from None
-        try:
-            os.fchdir(folder)
-        finally:
-            os.close(folder)

@@ -8,11 +8,7 @@ import os
 from _collections import deque  # type: ignore[import-not-found]  # what `collections` is slow to load
 
 from . import wire
-from .connection import SHARED_BYTES, SMALL_BYTES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .connection import SHARED_BYTES, SMALL_BYTES, Connection
 
 EMPTY = bytes.fromhex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 PIPE_BYTES = 1 << 20
@@ -50,18 +46,39 @@ class OutputStream:
     The first `head_bytes` go out as they come, the last `tail_bytes` at the end.
     """
 
-    def __init__(self, handle: int, number: int, head_bytes: int, tail_bytes: int) -> None:
+    __slots__ = (
+        "_connection",
+        "_ended",
+        "_hash",
+        "_head_left",
+        "_request_id",
+        "_tail",
+        "_tail_bytes",
+        "_tail_held",
+        "handle",
+        "number",
+        "total",
+    )
+
+    def __init__(
+        self, connection: Connection, request_id: int, handle: int, number: int, head_bytes: int, tail_bytes: int
+    ) -> None:
+        self._connection = connection
+        self._request_id = request_id
         self.handle = handle
         self.number = number
         self.total = 0
+        self._ended = handle < 0
         self._head_left = head_bytes
         self._tail_bytes = tail_bytes
-        self._tail: deque[bytes | bytearray] = deque()
+        self._tail: deque[bytes | bytearray] | None = None  # made for the first piece beyond the head
         self._tail_held = 0
         self._hash: object = None
 
-    def pump(self, send_head: Callable[[int, bytes], None]) -> bool:
+    def pump(self) -> bool:
         """Read once and pass on; return False at the end of the stream."""
+        if self._ended:
+            return False
         try:
             data = os.read(self.handle, wire.CHUNK)
         except BlockingIOError:
@@ -69,8 +86,9 @@ class OutputStream:
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            return False  # every handle of the terminal is closed
+            data = b""  # every handle of the terminal is closed
         if not data:
+            self._ended = True
             return False
         if len(data) == DEFAULT_PIPE_BYTES:
             widen(self.handle)  # a flood: fewer turns of the loop
@@ -81,13 +99,13 @@ class OutputStream:
         if self._head_left:
             head = data[: self._head_left]
             self._head_left -= len(head)
-            send_head(self.number, head)
+            self._connection.send(wire.OUT, self._request_id, head, self.number)
             data = data[len(head) :]
         if data and self._tail_bytes:
             self._keep(data)
         return True
 
-    def drain(self, send_head: Callable[[int, bytes], None]) -> None:
+    def drain(self) -> None:
         """Take what dead writers left.
 
         Its capacity bounds that: a writer of another slot that was given the pipe could fill it for ever.
@@ -95,21 +113,22 @@ class OutputStream:
         left = 0
         while True:
             before = self.total
-            if not self.pump(send_head) or self.total == before:
+            if not self.pump() or self.total == before:
                 return
             left = (left or pipe_size(self.handle) or TERMINAL_BYTES) - (self.total - before)
             if left <= 0:
                 return
 
     def _keep(self, data: bytes) -> None:
-        last = self._tail[-1] if self._tail else b""
+        tail = self._tail = self._tail or deque()
+        last = tail[-1] if tail else b""
         if isinstance(last, bytearray) and len(last) + len(data) <= SHARED_BYTES:
             last += data  # small ones share a buffer: a million objects of one byte take 40 MiB
         else:
-            self._tail.append(bytearray(data) if len(data) < SMALL_BYTES else data)
+            tail.append(bytearray(data) if len(data) < SMALL_BYTES else data)
         self._tail_held += len(data)
-        while self._tail_held - len(self._tail[0]) >= self._tail_bytes:
-            self._tail_held -= len(self._tail.popleft())
+        while self._tail_held - len(tail[0]) >= self._tail_bytes:
+            self._tail_held -= len(tail.popleft())
 
     def tail(self) -> bytes:
         """Return the last bytes beyond the head, at most `tail_bytes`."""

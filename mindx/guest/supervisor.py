@@ -53,11 +53,11 @@ class Supervisor:
                         return
                 elif handle != 1:
                     self.crew.attend(handle)
+            self.crew.reap()  # first: what has ended in time is not overdue
             self.crew.enforce()
             if self.desk is not None and self._desk_may_work():
                 self.crew.counted = None
                 self.desk.work(time.monotonic() + SLICE_S)
-            self.crew.reap()
             if not self._send():
                 return
             if time.monotonic() - self.heard > self.lease_s:

@@ -93,6 +93,10 @@ class FrameReader:
         The payload of a kind in FLOWING comes in as many pieces as it arrives in, so that bulk is copied once.
         Raises WireError on a gap in the sequence or a payload over MAX_PAYLOAD.
         """
+        if not self._buffer and not self._left:
+            whole = self._lone_frame(data)
+            if whole is not None:
+                return [whole]
         frames = []
         view = memoryview(data)
         while view or self._buffer:
@@ -124,6 +128,17 @@ class FrameReader:
                 frames.append((kind, flags, request_id, bytes(memoryview(self._buffer)[HEADER.size :])))
             self._buffer = bytearray()
         return frames
+
+    def _lone_frame(self, data: bytes | memoryview) -> tuple[int, int, int, bytes] | None:
+        """Return the one frame that the data is, as most of it comes, or None when it is anything else."""
+        size = len(data) - HEADER.size
+        if size < 0:
+            return None
+        kind, flags, sequence, request_id, length = HEADER.unpack_from(data)
+        if length != size or sequence != self._expected or size > MAX_PAYLOAD:
+            return None
+        self._expected = (sequence + 1) & 0xFFFFFFFF
+        return kind, flags, request_id, bytes(data[HEADER.size :])
 
     def _fill(self, view: memoryview, size: int) -> memoryview:
         """Bring the buffer up to `size` bytes, as far as there are any, and return the rest."""

@@ -58,7 +58,7 @@ class RecordedSandbox(Sandbox):
         receipt = result.receipt
         if result.command.argv != command.argv:  # a person changed it on the way
             asked |= {"argv": result.command.argv, "cwd": result.command.cwd, "asked_argv": command.argv}
-        self._recorder.record("exec", receipt.figures(), **asked, **_told(receipt))
+        self._recorder.record("exec", receipt.figures_json(), **asked, **_told(receipt))
         return result
 
     async def start_background(self, command: Exec) -> str:
@@ -114,7 +114,7 @@ class RecordedSandbox(Sandbox):
         if state.result is not None and background_id in self._background:
             self._background.discard(background_id)
             receipt, argv = state.result.receipt, state.result.command.argv
-            figures, told = receipt.figures(), _told(receipt)
+            figures, told = receipt.figures_json(), _told(receipt)
             self._recorder.record("background_ended", figures, background_id=background_id, argv=argv, **told)
         return state
 

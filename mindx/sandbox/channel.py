@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -17,7 +18,7 @@ from typing import Protocol
 from mindx.errors import FileError, SandboxLostError
 from mindx.guest import wire
 
-ENGINE_HEADER = 8
+ENGINE_HEADER = struct.Struct(">BxxxI")  # stream, bytes that follow
 ENGINE_STDERR = 2
 MAX_STDERR_BYTES = 16 * 1024
 GONE = "The container ended while the session was open."
@@ -198,16 +199,20 @@ class Channel(asyncio.BufferedProtocol):
         at, end = 0, len(data)
         while at < end:
             if not self._left:
-                need = ENGINE_HEADER - len(self._header)
-                self._header += data[at : at + need]
-                at += need
-                if len(self._header) < ENGINE_HEADER:
-                    return
-                if self._header[0] > ENGINE_STDERR:
+                if self._header or end - at < ENGINE_HEADER.size:  # it comes in pieces
+                    need = ENGINE_HEADER.size - len(self._header)
+                    self._header += data[at : at + need]
+                    at += need
+                    if len(self._header) < ENGINE_HEADER.size:
+                        return
+                    stream, self._left = ENGINE_HEADER.unpack(self._header)
+                    self._header.clear()
+                else:
+                    stream, self._left = ENGINE_HEADER.unpack_from(data, at)
+                    at += ENGINE_HEADER.size
+                if stream > ENGINE_STDERR:
                     raise wire.WireError("the engine's own framing is broken")
-                self._from_stderr = self._header[0] == ENGINE_STDERR
-                self._left = int.from_bytes(self._header[4:], "big")
-                self._header.clear()
+                self._from_stderr = stream == ENGINE_STDERR
                 continue
             piece = data[at : at + self._left]
             at += len(piece)

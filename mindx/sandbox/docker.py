@@ -206,6 +206,8 @@ class DockerSandbox(FileRequests):
             self._closed = True
             if self._heartbeat is not None:
                 self._heartbeat.cancel()
+            if self._deadline is not None:
+                self._deadline.cancel()
             if self._channel is not None:
                 self._channel.drop_requests(self._closed_error())
             polite = await self._part()
@@ -289,31 +291,27 @@ class DockerSandbox(FileRequests):
                 execution = Execution(channel, command, on_output)
             except (ValueError, OverflowError, struct.error) as error:
                 raise SandboxError("bad_command", f"The command cannot be sent: {error}.") from error
-            late = None if command.timeout_s is None else command.timeout_s + GRACE_S
-            self._deadline = HostDeadline(late, self._give_up)
+            deadline = self._deadline = self._deadline or HostDeadline(None, self._give_up)
+            deadline.set(None if command.timeout_s is None else command.timeout_s + GRACE_S)
             try:
                 return await execution.done
             except asyncio.CancelledError:
-                await to_the_end(self._cancel(execution))
+                await to_the_end(self._cancel(execution, deadline))
                 raise
             finally:
-                self._deadline.cancel()
+                deadline.clear()
 
-    async def _cancel(self, execution: Execution) -> None:
+    async def _cancel(self, execution: Execution, deadline: HostDeadline) -> None:
         """Kill the command and wait until the guest says that nothing of it is left."""
         if execution.ended:
             return  # its answer came in the very moment of the cancellation
         execution.done = asyncio.get_running_loop().create_future()
-        if self._deadline is not None:
-            self._deadline.cancel()
-        late = HostDeadline(GRACE_S, self._give_up)
+        deadline.set(GRACE_S)
         try:
             execution.cancel()
             await execution.done
         except (SandboxError, FileError):
             return
-        finally:
-            late.cancel()
 
     def _give_up(self) -> None:
         """The guest is late: its word counts no more. Closing the stream ends the container."""

@@ -39,6 +39,8 @@ class Driver(Sandbox):
     async def _admit(self, command: C) -> C:
         """Return the Command that may be sent. Raises DeniedError."""
         verdict = self._judge(command)
+        if verdict.decision == "allow":
+            return command
         admitted: Command = command
         if verdict.decision == "ask" and self._decide is not None:
             verdict, admitted = await self._decide(command)

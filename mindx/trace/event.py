@@ -15,7 +15,7 @@ from typing import Any
 
 GENESIS = "0" * 64
 _encode = json.JSONEncoder(allow_nan=False).encode
-_SEAL = ', "sha256": "'
+_SEAL = b', "sha256": "'
 _SEAL_BYTES = len(_SEAL) + 64 + len('"}')
 
 
@@ -35,17 +35,25 @@ class BrokenLineError(ValueError):
     """A line of a trace is not what a recorder wrote."""
 
 
-def encode_line(seq: int, time: str, kind: str, data: dict[str, Any], prev: str) -> tuple[bytes, str]:
-    """Return the line with its newline, and its digest. Raises ValueError for what JSON cannot hold (NaN)."""
-    body = _encode({"seq": seq, "time": time, "kind": kind, "data": data, "prev": prev})[:-1]
-    digest = hashlib.sha256(body.encode("ascii")).hexdigest()
-    return f'{body}{_SEAL}{digest}"}}\n'.encode("ascii"), digest
+def encode_line(
+    seq: int, time: str, kind: str, data: dict[str, Any], prev: str, members: str = ""
+) -> tuple[bytes, str]:
+    """Return the line with its newline, and its digest; `members` are more of `data`, as JSON without braces.
+
+    Raises ValueError for what JSON cannot hold (NaN).
+    """
+    inner = _encode(data)[1:-1]
+    inner = f"{inner}, {members}" if inner and members else inner or members
+    head = f'{{"seq": {seq}, "time": {_encode(time)}, "kind": {_encode(kind)}, "data": {{{inner}}}, "prev": "{prev}"'
+    body = head.encode("ascii")
+    digest = hashlib.sha256(body).hexdigest()
+    return b'%b%b%b"}\n' % (body, _SEAL, digest.encode("ascii")), digest
 
 
 def decode_line(line: bytes) -> Event:
     """Return the Event of one line (without its newline). Raises BrokenLineError, saying what is wrong."""
     body, seal = line[:-_SEAL_BYTES], line[-_SEAL_BYTES:]
-    if not seal.startswith(_SEAL.encode()) or not seal.endswith(b'"}'):
+    if not seal.startswith(_SEAL) or not seal.endswith(b'"}'):
         raise BrokenLineError("it has no digest at its end")
     digest = seal[len(_SEAL) : -2].decode("ascii", "replace")
     if hashlib.sha256(body).hexdigest() != digest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -44,15 +44,14 @@ class Recorder:
             raise _unwritable(path, error) from error
         fcntl.flock(self._handle, fcntl.LOCK_EX)
 
-    def record(self, kind: str, figures: Mapping[str, Any] | None = None, **data: Any) -> None:
+    def record(self, kind: str, figures_json: str = "", **data: Any) -> None:
         """Append one event; its values are redacted and capped. Raises StateError, and leaves no torn line.
 
-        `figures` are values that mindx itself has made (numbers, digests, words of its own), written as they are.
+        `figures_json` are more members of its data, as JSON without braces, written as they are: what mindx itself has
+        made (numbers, digests, words of its own).
         """
         cleaned = self._redactor.clean(data)
-        if figures is not None:
-            cleaned.update(figures)
-        line, digest = encode_line(self.events, self._clock(), kind, cleaned, self.head)
+        line, digest = encode_line(self.events, self._clock(), kind, cleaned, self.head, figures_json)
         try:
             self._append(line)
         except OSError as error:

@@ -56,6 +56,8 @@ class Redactor:
         if isinstance(value, float):
             return value if value == value and abs(value) != float("inf") else str(value)
         if isinstance(value, str):
+            if value.isascii() and not self._secrets and len(value) <= MAX_TEXT_CHARS:
+                return value  # as most are
             return self._text(plain_text(value))
         if isinstance(value, bytes):
             return self._text(encode_output(value)[0])

@@ -139,7 +139,7 @@ async def test_b7_what_is_no_file_where_a_file_is_expected(sandbox, kind):
     assert [piece async for piece in swallow(sandbox.fetch("/workspace/b7", MIB))] == []
     if kind == "directory":
         assert await outcome(sandbox.remove(Remove("/workspace/b7"))) == "EISDIR"
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 20  # an open that waits does so for ever
 
 
 def test_j5_there_is_no_tar_to_unpack():

@@ -116,7 +116,7 @@ async def test_rule_15_what_is_no_file_is_refused_at_once(sandbox):
         began = time.monotonic()
         assert await refused(sandbox.read_file(ReadFile(f"/workspace/{name}"))) in {"EINVAL", "ENXIO"}
         assert await refused(sandbox.write_file(WriteFile(f"/workspace/{name}", b"x"))) == "EINVAL"
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 20  # an open that waits does so for ever
     kinds = {entry.path: (entry.kind, entry.sha256) for entry in await sandbox.manifest()}
     assert (kinds["pipe"], kinds["sock"]) == (("other", ""), ("other", ""))
 
@@ -135,11 +135,12 @@ async def test_rule_16_the_guest_answers_while_it_lists(make):
         assert (await sandbox.execute(python(code, timeout_s=60))).ok
         assert await refused(sandbox.list_dir(ListDir("/workspace/many"))) == "E2BIG"
         walking = asyncio.create_task(sandbox.manifest())
-        slowest = 0.0
+        answered = 0
         while not walking.done():
-            slowest = max(slowest, await ping(sandbox))
+            await ping(sandbox)
+            answered += 1
         assert len(await walking) == 100_002
-        assert slowest < 2.0  # a walk in one piece takes longer, and its length is the agent's choice
+        assert answered > 5  # beside a walk in one piece, whose length is the agent's choice, it is one or two
         assert await refused(sandbox.manifest(max_entries=1000)) == "E2BIG"
 
 
