@@ -23,7 +23,7 @@ from mindx.sandbox.base_image import ensure_base
 from mindx.sandbox.channel import Answer, Channel
 from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
 from mindx.sandbox.deadline import HostDeadline
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error
+from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error, is_gone
 from mindx.sandbox.events import LOST, EngineEvent, current_events
 from mindx.sandbox.execution import Execution
 from mindx.sandbox.file_requests import FileRequests
@@ -247,13 +247,12 @@ class DockerSandbox(FileRequests):
         return gone is not None and await to_the_end(asyncio.to_thread(gone.wait, seconds))
 
     def _remove(self, client: docker.DockerClient) -> None:
-        with contextlib.suppress(docker.errors.NotFound):
-            try:
-                client.api.remove_container(self.container_id, force=True, v=True)
-            except docker.errors.APIError as error:
-                if error.response is None or error.response.status_code != 409:
-                    raise
-        if self._gone is not None:  # 409: a removal is under way already
+        try:
+            client.api.remove_container(self.container_id, force=True, v=True)
+        except docker.errors.APIError as error:
+            if not is_gone(error):
+                raise
+        if self._gone is not None:  # a removal may be under way already
             self._gone.wait(GONE_WITHIN_S)
 
     async def _in_thread(self, doing: str, call: Callable[[docker.DockerClient], T], closing: bool = False) -> T:

@@ -225,18 +225,17 @@ _ANSWERED_TEXTS = (
         "Make room (`docker system df` shows what takes it), then try again.",
     ),
     (
-        # Podman: it takes a profile as a file only, and no limit of inodes.
         r"opening seccomp profile failed|unknown mount option",
         "engine_unfit",
-        "this engine does not take what mindx must ask of it (Podman 4.3 does not)",
-        "Use Docker Engine; see `mindx doctor` and docs/engines.md.",
+        "this engine does not take what mindx must ask of it",
+        "Use Docker Engine, or Podman 4.3 or newer; see `mindx doctor` and docs/engines.md.",
     ),
     (
-        # Podman raises nofile and nproc for every container, also where it lacks the right to (CAP_SYS_RESOURCE).
+        # Podman, where it lacks the right to raise limits (CAP_SYS_RESOURCE).
         r"error setting rlimits? (?:for ready process|type \d+)",
         "engine_unfit",
         "this engine asks for higher limits (ulimits) than it may set here",
-        "With Podman: write default_ulimits into containers.conf, or use Docker Engine; see docs/engines.md.",
+        "Ask for fewer processes (limits.pids) or open files (limits.nofile) in the policy; see docs/engines.md.",
     ),
     (
         r"exec: \"?[^\n]*\"?: (?:executable file not found in \$PATH|stat [^\n]*: no such file or directory"
@@ -260,6 +259,14 @@ def _answered(error: docker.errors.APIError, doing: str) -> EngineError:
     if not code:
         code = "engine_failed" if status >= 500 else "engine_refused"
     return EngineError(code, f"cannot {doing}: the engine says: {_first_line(said)}", details=details)
+
+
+def is_gone(error: docker.errors.APIError) -> bool:
+    """Return True when the container or image that was asked about is gone, or somebody removes it right now."""
+    if error.response is None:
+        return False
+    # Podman answers with 500 when a container goes while it looks.
+    return error.response.status_code in (404, 409) or "no such container" in str(error.explanation)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

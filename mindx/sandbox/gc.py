@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
 import struct
@@ -17,7 +16,7 @@ import docker.errors
 
 from mindx.errors import MindxError
 from mindx.sandbox import build_leftovers
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error
+from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error, is_gone
 from mindx.sandbox.owner import Owner
 from mindx.sandbox.runtimes import SMOKE_ARGUMENTS
 
@@ -58,7 +57,7 @@ def find_leftovers(client: docker.DockerClient) -> list[Leftover]:
     """
     try:
         found = client.api.containers(all=True, filters={"label": "mindx.session"})
-        built = client.api.containers(all=True, filters={"name": f"^/{build_leftovers.CONTAINER_PREFIX}"})
+        built = client.api.containers(all=True, filters={"name": f"^/?{build_leftovers.CONTAINER_PREFIX}"})
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, "list the containers") from error
     local = is_local(client)
@@ -68,18 +67,34 @@ def find_leftovers(client: docker.DockerClient) -> list[Leftover]:
         session_id = labels.get("mindx.session", "")
         owner = Owner.from_labels(labels)
         named = f"/mindx-{session_id}" in (one.get("Names") or [])
-        program = str(one.get("Command", ""))
+        program = _program(client, one)
         ours = GUEST in program or program.endswith(_SMOKE)
         if named and ours and owner is not None and owner.is_dead(local_engine=local):
             leftovers.append(_leftover(one, f"mindx-{session_id}", session_id))
     for one in built:
         name = str((one.get("Names") or [""])[0]).removeprefix("/")
         owner = build_leftovers.owner_in_name(name)
-        ours = str(one.get("Command", "")).strip() in build_leftovers.PROGRAMS
+        ours = _program(client, one) in build_leftovers.PROGRAMS
         if ours and owner is not None and owner.is_dead(local_engine=local):
             leftovers.append(_leftover(one, name, ""))
     leftovers += [Leftover("", str(folder), "folder", "") for folder in build_leftovers.dead_folders()]
     return leftovers
+
+
+def _program(client: docker.DockerClient, one: Mapping[str, Any]) -> str:
+    """Return the program that a listed container runs, "" when it is gone. Raises EngineError."""
+    listed = str(one.get("Command") or "").strip()
+    if listed:
+        return listed
+    try:  # Podman leaves the entrypoint out of its list
+        config = client.api.inspect_container(one["Id"])["Config"]
+    except docker.errors.APIError as error:
+        if is_gone(error):
+            return ""
+        raise engine_error(error, "look at a container") from error
+    except ENGINE_EXCEPTIONS as error:
+        raise engine_error(error, "look at a container") from error
+    return " ".join(map(str, [*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ())]))
 
 
 def _leftover(one: Mapping[str, Any], name: str, session_id: str) -> Leftover:
@@ -113,10 +128,9 @@ def collect(client: docker.DockerClient, leftovers: list[Leftover]) -> list[Left
                 gone.append(leftover)
             continue
         try:
-            with contextlib.suppress(docker.errors.NotFound):
-                client.api.remove_container(leftover.container_id, force=True, v=True)
+            client.api.remove_container(leftover.container_id, force=True, v=True)
         except docker.errors.APIError as error:
-            if error.response is None or error.response.status_code != 409:  # 409: somebody else removes it now
+            if not is_gone(error):
                 raise engine_error(error, f"remove the container {leftover.name}") from error
         except ENGINE_EXCEPTIONS as error:
             raise engine_error(error, f"remove the container {leftover.name}") from error

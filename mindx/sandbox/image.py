@@ -22,7 +22,7 @@ import docker
 
 from mindx.errors import ImageError
 from mindx.sandbox.build_leftovers import CONTAINER_PREFIX, container_name
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
+from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error, is_gone
 from mindx.sandbox.image_records import locked
 from mindx.sandbox.owner import Owner
 
@@ -89,7 +89,7 @@ def prune_derived(client: docker.DockerClient) -> list[str]:
     """
     removed: list[str] = []
     try:
-        for container in client.api.containers(all=True, filters={"name": f"^/{CONTAINER_PREFIX}"}):
+        for container in client.api.containers(all=True, filters={"name": f"^/?{CONTAINER_PREFIX}"}):
             if time.time() - container["Created"] > _ABANDONED_S and _remove_container(client, container["Id"]):
                 removed.append(container["Id"])
         for image in client.api.images(filters={"label": LABEL_GUEST}):
@@ -120,7 +120,7 @@ def _remove_container(client: docker.DockerClient, container_id: str) -> bool:
 
 def _let_pass(error: docker.errors.APIError) -> bool:
     """Return False when it is gone, in use, or being removed by someone else; else raise the error again."""
-    if error.response is not None and error.response.status_code in (404, 409):
+    if is_gone(error):
         return False
     raise error
 
@@ -206,6 +206,8 @@ def _build_container(client: docker.DockerClient, base_id: str) -> Iterator[str]
         mem_limit="512m",
         pids_limit=64,
         log_config={"type": "none"},
+        # Podman would ask for the highest, which it may not set everywhere.
+        ulimits=[{"name": name, "soft": 1024, "hard": 1024} for name in ("nofile", "nproc")],
     )
     try:
         container = client.api.create_container(

@@ -13,6 +13,7 @@ import docker.errors
 
 from mindx.core.command import Exec
 from mindx.sandbox.docker import DockerSandbox
+from mindx.sandbox.engine import is_gone
 
 MIB = 1 << 20
 # A hopper forks, calls setsid and ends its parent, over and over, so that no list of processes is ever right.
@@ -75,8 +76,10 @@ def children(pid: int) -> list[int]:
 def exists(engine: docker.DockerClient, name: str) -> bool:
     try:
         engine.api.inspect_container(name)
-    except docker.errors.NotFound:
-        return False
+    except docker.errors.APIError as error:
+        if is_gone(error):
+            return False
+        raise
     return True
 
 
