@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from typing_extensions import Self
 
 from mindx.agents.constitution import Act, Constitution, Layer
+from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.core.strict_json import read_json
 from mindx.core.validation import faults
@@ -107,9 +108,11 @@ class OfficialToolsRegistry:
 
     def entry(self, tool_id: str) -> ToolEntry:
         """Return the entry of a tool. Raises InputError (tool_unknown)."""
-        entry = self.read().registered_tools.get(tool_id)
+        known = self.read().registered_tools
+        entry = known.get(tool_id)
         if entry is None:
-            raise InputError("tool_unknown", f"no tool {quoted(tool_id)} is registered; `mindx tools list` shows them")
+            hint = did_you_mean(tool_id, known) or "`mindx tools list` shows them"
+            raise InputError("tool_unknown", f"no tool {quoted(tool_id)} is registered; {hint}")
         return entry
 
     def source(self, tool_id: str) -> bytes:

@@ -47,6 +47,7 @@ from mindx.providers.borrowed import BorrowedProvider
 from mindx.runtime.lazy_sandbox import LazySandbox
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
+from mindx.runtime.tasks.atomic import is_free as is_unlocked
 from mindx.runtime.tasks.atomic import locked, replace_file
 from mindx.runtime.vetting import tools_for
 
@@ -285,10 +286,4 @@ class MindSystem(MissionSystem):
 
 def is_free(folder: Path) -> bool:
     """Return whether no system works in this folder now."""
-    if not (folder / LOCK_FILE).exists():
-        return True
-    try:
-        with locked(folder / LOCK_FILE, InputError("system_in_use", "")):
-            return True
-    except InputError:
-        return False
+    return is_unlocked(folder / LOCK_FILE)

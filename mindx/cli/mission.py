@@ -10,8 +10,7 @@ import click
 
 from mindx.agents.agint.agint import AGInt
 from mindx.agents.agint.life import AGIntStatus
-from mindx.agents.agint.mission import Mission, MissionBudget, MissionStore
-from mindx.agents.agint.phase import PhaseStatus
+from mindx.agents.agint.mission import Mission, MissionBudget
 from mindx.agents.bdi import Budget
 from mindx.agents.system import MissionSystem
 from mindx.agents.work_record import WorkRecord
@@ -21,6 +20,7 @@ from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.log_trail import log_trail
+from mindx.cli.missions import find_mission, print_phases, told_of
 from mindx.cli.options import json_option, policy_option, workspace_option
 from mindx.cli.prose import print_json
 from mindx.cli.store import run_store
@@ -28,7 +28,7 @@ from mindx.cli.verbosity import remark, verbosity_options
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.core.run import Outcome
-from mindx.errors import InputError, MindxError, SandboxError
+from mindx.errors import MindxError, SandboxError
 from mindx.settings import effective_policy
 
 EPILOG = """\b
@@ -50,7 +50,6 @@ _OUTCOMES = {
     AGIntStatus.PARTIAL: Outcome.PARTIAL,
     AGIntStatus.STOPPED: Outcome.CANCELLED,
 }
-_MARKS = {PhaseStatus.ACHIEVED: "+", PhaseStatus.FAILED: "!", PhaseStatus.RUNNING: ">"}
 
 
 @click.command(name="mission", epilog=EPILOG)
@@ -87,10 +86,12 @@ def command(
     """Take a DIRECTIVE, divide it into phases, and see it through."""
     if bool(directive.strip()) == bool(resume):
         raise click.UsageError("give a directive, or --resume ID, and not both")
+    if directive.strip() in ("list", "show"):
+        raise click.UsageError(f"that is no directive; did you mean `mindx missions {directive.strip()}`?")
     if resume and (mission_id or workspace is not None):
         raise click.UsageError("--resume takes a mission as it is: give no --id or --workspace with it")
     if resume:
-        found = _find(resume)
+        found = find_mission(resume)
         resume, workspace = found.mission_id, None if found.workspace is None else Path(found.workspace)
     loaded = effective_policy(policy, None, workspace)
     provider = provider_of(script, model)
@@ -143,24 +144,11 @@ async def _seen_through(
             await box.close()
 
 
-def _find(name: str) -> Mission:
-    """Return a mission by its id, or the `last`. Raises InputError (mission_unknown, mission_corrupt)."""
-    store = MissionStore(mind_dir() / "missions")
-    if name != "last":
-        return store.load(name)
-    known = store.list()
-    if not known:
-        raise InputError("mission_unknown", "there is no mission yet; `mindx mission DIRECTIVE` begins one")
-    return known[0]
-
-
 def _print_end(mission: Mission, agint: AGInt, record: WorkRecord, as_json: bool) -> int:
     if as_json:
         print_json(render_json(document(mission, record, agint.failure)))
     else:
-        for phase in mission.phases:
-            mark = _MARKS.get(phase.status, " ")
-            click.echo(escape_line(f"{mark} {phase.name}: {phase.status.value}. {phase.told}")[:300])
+        print_phases(mission)
         click.echo(escape_line(f"Mission {mission.mission_id}: {mission.status.value}. {mission.message}"))
     if mission.status is not AGIntStatus.COMPLETED:
         say(mission.message)
@@ -171,19 +159,9 @@ def _print_end(mission: Mission, agint: AGInt, record: WorkRecord, as_json: bool
 
 def document(mission: Mission, record: WorkRecord, failure: MindxError | None) -> dict[str, Any]:
     """Return a mission as its JSON document has it."""
-    told = mission.model_dump(mode="json", include={"mission_id", "directive", "status", "awareness", "message"})
-    phases = [
-        phase.model_dump(mode="json", include={"name", "task", "depends_on", "status", "attempts", "told"})
-        for phase in mission.phases
-    ]
     return {
         "schema_version": SCHEMA_VERSION,
-        **told,
-        "phases": phases,
-        "decisions": [note.decision.value for note in mission.notes],
-        "cycles": mission.cycle,
-        "tokens": mission.spent.tokens,
-        "seconds": mission.spent.seconds,
+        **told_of(mission),
         "error": None if failure is None else failure.to_dict(),
         "run_id": record.folder.run_id,
         "changes": [change.model_dump(mode="json") for change in record.changes],

@@ -58,7 +58,7 @@ def _agent() -> Schema:
     )
 
 
-def _mission() -> Schema:
+def _mission_row() -> Schema:
     from mindx.agents.agint.life import AGIntDecision, AGIntStatus
     from mindx.agents.agint.phase import PhaseStatus
 
@@ -70,10 +70,12 @@ def _mission() -> Schema:
         attempts=COUNT,
         told=TEXT,
     )
-    failure = table(code=TEXT, message=TEXT, phase=TEXT, recoverable=YES_NO, details=ANYTHING)
-    return document(
+    return table(
         mission_id=TEXT,
         directive=TEXT,
+        workspace=maybe(TEXT),
+        created_at=NUMBER,
+        updated_at=NUMBER,
         status=one_of(*(status.value for status in AGIntStatus)),
         awareness=TEXT,
         message=TEXT,
@@ -82,6 +84,13 @@ def _mission() -> Schema:
         cycles=COUNT,
         tokens=COUNT,
         seconds=NUMBER,
+    )
+
+
+def _mission() -> Schema:
+    failure = table(code=TEXT, message=TEXT, phase=TEXT, recoverable=YES_NO, details=ANYTHING)
+    return document(
+        **_mission_row()["properties"],
         error=maybe(failure),
         run_id=TEXT,
         changes=many(_CHANGE),
@@ -204,6 +213,8 @@ AGENT_SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
     "beliefs": ("beliefs list", lambda: document(beliefs=many(_BELIEF), more=YES_NO)),
     "belief": ("beliefs show", lambda: document(belief=_BELIEF)),
     "mission": ("mission", _mission),
+    "missions": ("missions list", lambda: document(missions=many(_mission_row()))),
+    "mission-show": ("missions show", lambda: document(**_mission_row()["properties"])),
     "campaign": ("campaign run, show", _campaign),
     "campaigns": ("campaign list", lambda: document(campaigns=many(_campaign_row()))),
     "tools": ("tools list", _tools),

@@ -31,6 +31,7 @@ VERBS = {
     "chat": Verb("mindx.cli.chat", "Work with a coding agent in a conversation."),
     "task": Verb("mindx.cli.task", "Run, resume and list tasks that outlive a process."),
     "mission": Verb("mindx.cli.mission", "Divide a directive into phases and see it through."),
+    "missions": Verb("mindx.cli.missions", "List and show missions."),
     "campaign": Verb("mindx.cli.campaign", "Run, list, show and stop campaigns: the system works on its own tools."),
     "tools": Verb("mindx.cli.tools", "List, show, test and deprecate the tools that campaigns have made."),
     "coordinator": Verb("mindx.cli.coordinator", "Look at the society, and approve what it makes better."),

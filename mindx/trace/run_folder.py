@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mindx.core.atomic_file import write_whole
+from mindx.core.nearest import did_you_mean, nearest_id
 from mindx.errors import InputError, StateError
 from mindx.trace.recorder import is_being_written
 
@@ -165,7 +166,9 @@ class RunStore:
             raise InputError("run_unknown", "there is no run yet; `mindx run PLAN` makes one")
         found = [folder for folder in self.runs() if folder.run_id.startswith(run)] if _PREFIX.fullmatch(run) else []
         if not found:
-            raise InputError("run_unknown", f"no run has the id {run!r}; `mindx runs list` shows them")
+            known = (folder.run_id for folder in self.runs())
+            hint = did_you_mean(run, ("last",)) or nearest_id(run, known, "`mindx runs list` shows them")
+            raise InputError("run_unknown", f"no run has the id {run!r}; {hint}")
         if len(found) > 1:
             names = ", ".join(folder.run_id for folder in found[:5])
             raise InputError("run_ambiguous", f"{len(found)} runs start with {run!r} ({names} ...); give more of it")

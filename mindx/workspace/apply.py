@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mindx.core.nearest import nearest_id
 from mindx.errors import InputError, MindxError, Phase, WorkspaceError
 from mindx.workspace.changes import Change, executable, is_history
 from mindx.workspace.folder import identity, open_folder
@@ -91,7 +92,8 @@ def choose(changes: Sequence[Change], paths: Iterable[str]) -> list[Change]:
         plain = os.path.normpath(path)
         here = [c.path for c in changes if plain == "." or c.path == plain or c.path.startswith(plain + "/")]
         if not here:
-            raise InputError("change_unknown", f"no change at {path!a}; `mindx changes show` lists them all")
+            hint = nearest_id(path, (change.path for change in changes), "`mindx changes show` lists them all")
+            raise InputError("change_unknown", f"no change at {path!a}; {hint}")
         wanted.update(here)
     needed = {folder for path in wanted for folder in folders_of(path)}
     return [c for c in changes if c.path in wanted or (c.path in needed and c.after is not None)]

@@ -60,6 +60,8 @@ def test_a_person_sees_approves_and_takes_back(mindx, society):
     back = mindx("coordinator", "rollback", name, "--json")
     assert (back.code, fits(back.json, "coordinator-interaction")["interaction"]["status"]) == (0, "completed")
     assert file.read_text() == "# old\n"
+    near = mindx("coordinator", "backlog", name[:-1])
+    assert (near.code, f"did you mean `{name}`?" in near.err) == (2, True)
     again = mindx("coordinator", "rollback", name)
     assert (again.code, again.stdout) == (2, b"")
     assert fits(mindx("coordinator", "backlog", "--all", "--json").json, "coordinator-backlog")["items"]

@@ -83,6 +83,7 @@ def test_what_cannot_be_done_is_told(mindx: Mindx, registry: OfficialToolsRegist
         ["deprecate", "word_count", "--reason", " "],
     ):
         assert mindx("tools", *arguments, env=far).code == 2
+    assert "did you mean `word_count`?" in mindx("tools", "show", "word_cuont").err
     (registry.folder / registry.entry("word_count").module_path).write_text("evil()")
     altered = mindx("tools", "test", "word_count", env=far)
     assert (altered.code, "not what was registered" in altered.err) == (1, True)

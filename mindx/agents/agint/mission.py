@@ -10,11 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mindx.agents.agint.life import AGIntDecision, AGIntStage, AGIntStatus
 from mindx.agents.agint.phase import MAX_PHASES, Phase, PhaseStatus
+from mindx.core.nearest import nearest_id
 from mindx.core.quote import quoted
 from mindx.core.validation import faults
 from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id
-from mindx.runtime.tasks.atomic import load_all, locked, read_file, replace_file
+from mindx.runtime.tasks.atomic import is_free, load_all, locked, names_in, read_file, replace_file
 
 MAX_DIRECTIVE = 20_000  # characters
 MAX_NOTES = 50  # of the latest cycles
@@ -121,12 +122,17 @@ class MissionStore:
         with locked(self.path(mission_id) / "lock", busy):
             yield
 
+    def is_free(self, mission_id: str) -> bool:
+        """Return whether nobody works on a mission now."""
+        return is_free(self.path(mission_id) / "lock")
+
     def load(self, mission_id: str) -> Mission:
         """Return a mission. Raises InputError (mission_unknown, mission_corrupt), StateError."""
         path = self.path(mission_id) / "mission.json"
         data = read_file(path, MAX_FILE)
         if data is None:
-            raise InputError("mission_unknown", f"there is no mission {quoted(mission_id)}")
+            hint = nearest_id(mission_id, names_in(self.folder), "`mindx missions list` names them")
+            raise InputError("mission_unknown", f"there is no mission {quoted(mission_id)}; {hint}")
         try:
             found = Mission.model_validate_json(data)
         except ValidationError as error:

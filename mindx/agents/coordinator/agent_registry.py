@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mindx.agents.constitution import Layer
 from mindx.agents.coordinator.database import CoordinatorDatabase
 from mindx.agents.coordinator.interaction import MAX_METADATA_BYTES, plain_json
+from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.core.validation import faults
 from mindx.errors import InputError
@@ -103,7 +104,9 @@ class AgentRegistry:
         """Return an agent. Raises InputError (agent_unknown)."""
         rows = self._database.rows("SELECT document FROM agents WHERE agent_id = ?", (agent_id,))
         if not rows:
-            raise InputError("agent_unknown", f"there is no agent {quoted(agent_id)}; register it first")
+            known = (str(row[0]) for row in self._database.rows("SELECT agent_id FROM agents"))
+            hint = did_you_mean(agent_id, known) or "register it first"
+            raise InputError("agent_unknown", f"there is no agent {quoted(agent_id)}; {hint}")
         return self._present(self._read(rows[0][0]))
 
     def instance(self, agent_id: str) -> Any:

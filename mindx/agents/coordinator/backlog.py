@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from mindx.agents.coordinator.backlog_item import BLOCKS_SAME, MAX_NOTE, OPEN, BacklogItem, BacklogStatus, WaitsFor
 from mindx.agents.coordinator.database import CoordinatorDatabase
+from mindx.core.nearest import nearest_id
 from mindx.core.quote import quoted
 from mindx.core.validation import faults
 from mindx.errors import InputError
@@ -95,8 +96,9 @@ class Backlog:
         """Return one item. Raises InputError (backlog_unknown)."""
         rows = self._database.rows("SELECT document FROM backlog WHERE item_id = ?", (item_id,))
         if not rows:
-            message = f"the backlog has no item {quoted(item_id)}; `mindx coordinator backlog` names them"
-            raise InputError("backlog_unknown", message)
+            known = (str(row[0]) for row in self._database.rows("SELECT item_id FROM backlog ORDER BY rowid DESC"))
+            hint = nearest_id(item_id, known, "`mindx coordinator backlog` names them")
+            raise InputError("backlog_unknown", f"the backlog has no item {quoted(item_id)}; {hint}")
         return self._read(rows[0][0])
 
     def of_interaction(self, interaction_id: str) -> BacklogItem | None:

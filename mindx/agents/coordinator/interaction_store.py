@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from mindx.agents.coordinator.database import CoordinatorDatabase
 from mindx.agents.coordinator.interaction import Interaction, InteractionStatus, InteractionType
+from mindx.core.nearest import nearest_id
 from mindx.core.quote import quoted
 from mindx.errors import InputError
 
@@ -66,7 +67,10 @@ class InteractionStore:
         """Return one. Raises InputError (interaction_unknown)."""
         rows = self._database.rows("SELECT document FROM interactions WHERE interaction_id = ?", (interaction_id,))
         if not rows:
-            raise InputError("interaction_unknown", f"there is no interaction {quoted(interaction_id)}")
+            query = "SELECT interaction_id FROM interactions ORDER BY rowid DESC"
+            known = (str(row[0]) for row in self._database.rows(query))
+            hint = nearest_id(interaction_id, known, "`mindx coordinator backlog` names those that changed something")
+            raise InputError("interaction_unknown", f"there is no interaction {quoted(interaction_id)}; {hint}")
         return self._read(rows[0][0])
 
     def list(self, status: InteractionStatus | None = None, limit: int = 100) -> tuple[Interaction, ...]:

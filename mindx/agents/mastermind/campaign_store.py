@@ -8,11 +8,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mindx.agents.mastermind.campaign import StrategicCampaign
+from mindx.core.nearest import nearest_id
 from mindx.core.quote import quoted
 from mindx.core.validation import faults
 from mindx.errors import InputError, StateError
 from mindx.runtime.run_ids import checked_id
-from mindx.runtime.tasks.atomic import load_all, read_file, replace_file
+from mindx.runtime.tasks.atomic import load_all, names_in, read_file, replace_file
 
 HISTORY_FILE = "mastermind_campaign_history.json"
 MAX_KEPT = 1000  # campaigns in the history; older ones stay in their folders
@@ -59,8 +60,8 @@ class CampaignStore:
         path = self.path(campaign_id) / "campaign.json"
         data = read_file(path, MAX_FILE)
         if data is None:
-            message = f"there is no campaign {quoted(campaign_id)}; `mindx campaign list` names them"
-            raise InputError("campaign_unknown", message)
+            hint = nearest_id(campaign_id, names_in(self.folder / "campaigns"), "`mindx campaign list` names them")
+            raise InputError("campaign_unknown", f"there is no campaign {quoted(campaign_id)}; {hint}")
         try:
             found = StrategicCampaign.model_validate_json(data)
         except ValidationError as error:

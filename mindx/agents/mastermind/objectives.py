@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mindx.core.nearest import nearest_id
 from mindx.core.quote import quoted
 from mindx.core.validation import faults
 from mindx.errors import InputError, StateError
@@ -87,7 +88,8 @@ class ObjectiveStore:
         known = self.all()
         found = next((one for one in known if one.objective_id == objective_id), None)
         if found is None:
-            raise InputError("objective_unknown", f"there is no objective {quoted(objective_id)}")
+            hint = nearest_id(objective_id, (one.objective_id for one in known), f"there are {len(known)}")
+            raise InputError("objective_unknown", f"there is no objective {quoted(objective_id)}; {hint}")
         reached = found.model_copy(update={"reached": True})
         self._write(tuple(reached if one is found else one for one in known))
         return reached

@@ -46,19 +46,23 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
     return data
 
 
+def names_in(folder: Path) -> list[str]:
+    """Return the names of the folders in `folder`, sorted; where there is none, none. Raises StateError."""
+    try:
+        return sorted(item.name for item in folder.iterdir() if item.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unreadable(folder, error.strerror or "") from error
+
+
 def load_all(folder: Path, load: Callable[[str], T | None]) -> list[T]:
     """Return what `load` gives for the name of each folder in `folder`, by name; what is None or damaged is left out.
 
     Raises StateError when `folder` cannot be read; where there is none, there is nothing.
     """
-    try:
-        names = sorted(item.name for item in folder.iterdir() if item.is_dir())
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise _unreadable(folder, error.strerror or "") from error
     found = []
-    for name in names:
+    for name in names_in(folder):
         try:
             one = load(name)
         except (InputError, StateError):
@@ -88,6 +92,17 @@ def locked(path: Path, busy: InputError, wait_s: float = 0.0) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def is_free(path: Path) -> bool:
+    """Return whether nobody holds this lock file now. Raises StateError."""
+    if not path.exists():
+        return True
+    try:
+        with locked(path, InputError("lock_held", f"{path} is held")):
+            return True
+    except InputError:
+        return False
 
 
 def _taken(handle: int) -> bool:

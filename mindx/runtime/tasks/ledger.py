@@ -12,10 +12,11 @@ from typing import Any
 
 from mindx.core.checkpoint import TaskConstraint, TaskState
 from mindx.core.decision import AcceptanceCriterion
+from mindx.core.nearest import nearest_id
 from mindx.core.quote import quoted
 from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id
-from mindx.runtime.tasks.atomic import load_all, locked, read_file, replace_file
+from mindx.runtime.tasks.atomic import load_all, locked, names_in, read_file, replace_file
 
 VERSION = 1
 MAX_LEDGER_BYTES = 4 * 1024 * 1024
@@ -165,7 +166,8 @@ class LocalTaskLedgerStore:
         """Return the ledger. Raises InputError (task_unknown)."""
         found = self.load(task_id)
         if found is None:
-            raise InputError("task_unknown", f"there is no task {quoted(task_id)}; `mindx task list` names them")
+            hint = nearest_id(task_id, names_in(self.folder), "`mindx task list` names them")
+            raise InputError("task_unknown", f"there is no task {quoted(task_id)}; {hint}")
         return found
 
     def save(self, ledger: TaskLedger) -> TaskLedger:
