@@ -7,7 +7,7 @@ ATTEMPTS = {
     "write to the system": "open('/etc/passwd', 'a').write('x')",
     "become root": "import os; os.setuid(0)",
     "stop the guest": "import os; os.kill(1, 9)",
-    "fill the memory": "x = bytearray(8 << 30); x[::4096] = b'x' * len(x[::4096])",
+    "fill the memory": "b'x' * (2 << 30)",
     "run for ever": "while True: pass",
 }
 

@@ -20,6 +20,11 @@ _CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "GITLAB
 SHORT = 60  # characters of what a list shows of a text
 # Cc controls, Cf formats (bidi, zero width, tags), Cs surrogates, Co private use, Zl and Zp line separators.
 _HARMFUL_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
+# What is drawn as nothing, and so hides text in text and makes two names look alike: fillers and selectors of variants,
+# but for the two that emoji carry.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
 
 
 def in_ci(environ: Mapping[str, str] | None = None) -> bool:
@@ -29,7 +34,7 @@ def in_ci(environ: Mapping[str, str] | None = None) -> bool:
 
 
 def escape(text: str, *, ci: bool | None = None) -> str:
-    """Return the text with every control, format and bidi character but newline and tab written out (`\\x1b`).
+    """Return the text with every control, format, bidi and unseen character but newline and tab written out (`\\x1b`).
 
     `ci` None looks at the process environment; when True, a line that a CI service would obey gets a leading `|`.
     """
@@ -50,9 +55,10 @@ def shortened(line: str, most: int = SHORT) -> str:
 
 
 def _escape_character(character: str) -> str:
-    if character in "\n\t" or character.isprintable():
+    if character in "\n\t":
         return character
-    if unicodedata.category(character) not in _HARMFUL_CATEGORIES:
+    printable = character.isprintable() or unicodedata.category(character) not in _HARMFUL_CATEGORIES
+    if printable and _UNSEEN.match(character) is None:
         return character
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8, as PEP 383 carries it

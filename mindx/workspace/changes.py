@@ -10,13 +10,15 @@ from typing import Any, Literal
 from mindx.errors import SandboxLostError
 from mindx.sandbox.base import EntryKind, ManifestEntry
 from mindx.workspace.baseline import Baseline
-from mindx.workspace.handle import is_relative
+from mindx.workspace.handle import MAX_PATH_BYTES, is_relative
 from mindx.workspace.names import name_from, name_to
 
 ChangeKind = Literal["added", "modified", "deleted"]
 
 _KINDS = ("file", "directory", "link", "other")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+# A program that goes down folder by folder makes longer paths than any call takes; they are told, and never written.
+MAX_TOLD_BYTES = 1 << 16
 VENV_MARK = "pyvenv.cfg"
 CACHE_NAMES = frozenset(
     [
@@ -136,7 +138,7 @@ class Change:
     def from_dict(cls, document: Mapping[str, Any]) -> Change:
         """Return what `to_dict` wrote. Raises KeyError, ValueError or TypeError on anything else."""
         path = name_from("path", document)
-        if not is_relative(path):
+        if not is_relative(path, MAX_TOLD_BYTES):
             raise ValueError(f"{path!a} is no path inside a folder")
         files = int(document.get("files", 0))
         now = state_from(document)
@@ -179,7 +181,7 @@ def compare(
 def _is_possible(entry: ManifestEntry) -> bool:
     digest_is_sound = entry.sha256 == "" or (entry.kind == "file" and _DIGEST.fullmatch(entry.sha256) is not None)
     numbers_are_sound = entry.size >= 0 and 0 <= entry.mode <= 0o7777
-    return is_relative(entry.path) and entry.kind in _KINDS and digest_is_sound and numbers_are_sound
+    return is_relative(entry.path, MAX_TOLD_BYTES) and entry.kind in _KINDS and digest_is_sound and numbers_are_sound
 
 
 def _path_order(path: str) -> list[str]:
@@ -248,13 +250,15 @@ def _block(changes: Iterable[Change], protects: Callable[[str], bool]) -> Iterat
 def _reason_against(change: Change) -> str:
     if is_history(change.path):
         return "nothing named .git is ever written"
+    if not is_relative(change.path):
+        return f"a path of {MAX_PATH_BYTES} bytes or more cannot be written"
     after, before = change.after, change.before
     if after is None:
         return "" if before is not None and before.entry != "other" else "a special file"
     if after.entry == "link":
         return "links are not written; make it yourself if you want it"
     if after.entry == "other":
-        return "a socket, FIFO or device"
+        return "a socket, FIFO or device, or a folder too deep to be looked into"
     if after.entry == "file" and not after.sha256:
         return "it could not be read in the container"
     if before is not None and before.entry == after.entry == "directory":
@@ -271,11 +275,12 @@ def executable(state: State) -> bool:
 
 def is_history(path: str) -> bool:
     """Return True if a name of the path is `.git`, or would be on a file system that folds names."""
-    for name in path.split("/"):
-        plain = name.translate(_PASSED_OVER).casefold().rstrip(". ").partition(":")[0]
-        if plain in (".git", "git~1"):
-            return True
-    return False
+    return any(folded(name.partition(":")[0]).casefold() in (".git", "git~1") for name in path.split("/"))
+
+
+def folded(name: str) -> str:
+    """Return a name without what some file systems pass over in it or drop at its end; case stays."""
+    return name.translate(_PASSED_OVER).rstrip(". ")
 
 
 def state_to(state: State) -> dict[str, Any]:

@@ -20,15 +20,15 @@ MAX_PATH_BYTES = 4096
 STAGING_PREFIX = ".mindx-apply-"  # a folder that an apply makes in its target for a moment
 
 
-def is_relative(path: str) -> bool:
-    """Return True for a relative path of plain names: no empty name, no `.`, no `..`, no NUL, not too long."""
+def is_relative(path: str, max_bytes: int = MAX_PATH_BYTES) -> bool:
+    """Return True for a relative path of plain names: no empty name, no `.`, no `..`, no NUL, below `max_bytes`."""
     if not path or "\0" in path:
         return False
     try:
         raw = os.fsencode(path)
     except UnicodeEncodeError:  # a surrogate that stands for no byte
         return False
-    if len(raw) >= MAX_PATH_BYTES:
+    if len(raw) >= max_bytes:
         return False
     return all(name not in ("", ".", "..") and len(os.fsencode(name)) <= 255 for name in path.split("/"))
 

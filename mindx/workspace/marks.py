@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mindx.workspace.changes import Change
+from mindx.workspace.changes import Change, folded
 
 TABLE: dict[str, str] = {
     "git hook": ".githooks/ .husky/ .git-hooks/ hooks/applypatch-msg hooks/pre-applypatch hooks/post-applypatch "
@@ -33,7 +33,9 @@ TABLE: dict[str, str] = {
     "taskfile*.yaml rakefile rakefile.rb noxfile.py dodo.py fabfile.py fabfile/ invoke.yaml tox.ini "
     "magefile.go magefiles/ procfile* mise.toml .mise.toml .mise/ .config/mise.toml .config/mise/ "
     ".tool-versions cakefile gulpfile.* gruntfile.* jakefile* duties.py poe_tasks.* vagrantfile snakefile "
-    "*.smk nextflow.config",
+    "*.smk nextflow.config "
+    "earthfile guardfile capfile thorfile dangerfile brewfile pixi.toml .pixi/ moon.yml .moon/ xmake.lua premake5.lua "
+    "build.pl nodemon.json terragrunt.hcl ansible.cfg locustfile.py gunicorn.conf.py uwsgi.ini",
     "container build": "dockerfile* *.dockerfile containerfile* docker-compose*.yml docker-compose*.yaml compose*.yml "
     "compose*.yaml docker-bake.hcl docker-bake.json docker-bake.override.* tiltfile skaffold.yaml "
     ".devcontainer/ .devcontainer.json devfile.yaml .gitpod.yml .gitpod.dockerfile",
@@ -49,11 +51,16 @@ TABLE: dict[str, str] = {
     "WORKSPACE *.csproj *.targets *.props build.xml",
     "package scripts": "package.json .npmrc .yarnrc .yarnrc.yml .yarn/ .pnpmfile.cjs .pnpmfile.mjs pnpm-workspace.yaml "
     "binding.gyp bunfig.toml deno.json deno.jsonc composer.json gemfile gems.rb *.gemspec .bundle/ "
-    "mix.exs lerna.json nx.json turbo.json",
+    "mix.exs lerna.json nx.json turbo.json "
+    "angular.json project.json rush.json pipfile cpanfile .ncurc* .pnp.cjs foundry.toml .swcrc",
     "tool that runs code": "*.config.js *.config.cjs *.config.mjs *.config.ts *.config.mts *.config.cts .eslintrc* "
-    ".prettierrc.js .prettierrc.cjs .prettierrc.mjs .prettierrc.ts .babelrc* babel.config.json "
-    ".stylelintrc* .mocharc* karma.conf.* .storybook/ .pylintrc pylintrc mypy.ini .mypy.ini",
-    "test set-up": "conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml .rspec jest.setup.* vitest.setup.*",
+    ".babelrc* babel.config.json "
+    ".stylelintrc* .mocharc* karma.conf.* .storybook/ .pylintrc pylintrc mypy.ini .mypy.ini "
+    ".flake8 .ropeproject/ .ycm_extra_conf.py .prettierrc* .remarkrc* .commitlintrc* .releaserc* .postcssrc* "
+    "*.config.*.js *.config.*.ts .rubocop.yml .luacheckrc .formatter.exs .credo.exs .iex.exs .ocamlinit .clangd .php- "
+    "cs-fixer* phpstan.neon* rector.php psalm.xml conf.py mkdocs.yml _plugins/ jupyter_*_config.py ipython_config.py",
+    "test set-up": "conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml .rspec jest.setup.* vitest.setup.* "
+    ".coveragerc .taprc phpunit.xml* .busted behave.ini test_helper.exs .nycrc .c8rc*",
     "Python build or start-up": "pyproject.toml setup.py setup.cfg sitecustomize.py usercustomize.py *.pth hatch.toml "
     "hatch_build.py pdm.toml pdm_build.py uv.toml pip.conf .pdbrc pyvenv.cfg .pythonrc.py .ipython/ .jupyter/ "
     "poetry.toml",
@@ -116,10 +123,11 @@ _ROWS = _compile()
 
 def marks(path: str) -> tuple[str, ...]:
     """Return what kinds of file that run on the user's machine this path is, none if it is of no known kind."""
+    plain = "/".join(folded(name) or name for name in path.split("/"))
     return tuple(
         row.label
         for row in _ROWS
-        if row.names.fullmatch(path) or (row.folders is not None and row.folders.fullmatch(path))
+        if row.names.fullmatch(plain) or (row.folders is not None and row.folders.fullmatch(plain))
     )
 
 

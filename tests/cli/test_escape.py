@@ -13,8 +13,15 @@ def test_control_sequences_are_shown_and_not_obeyed():
     assert escape("\rlies", ci=False) == "\\x0dlies"
 
 
+def test_what_is_drawn_as_nothing_is_shown():
+    assert escape("a\u3164b", ci=False) == "a\\u3164b"
+    assert escape("a\U000e0101b", ci=False) == "a\\U000e0101b"
+    for code in (0x34F, 0x115F, 0x1160, 0x180B, 0xFE00, 0xFFA0, 0x2065, 0xFFF0, 0xE0041, 0xE01EF):
+        assert chr(code) not in escape(chr(code), ci=False)
+
+
 def test_plain_text_of_any_language_stays():
-    for text in ("plain", "naïve café", "日本語\n\tx", "emoji 🙂", "a\u00a0b"):
+    for text in ("plain", "naïve café", "日本語\n\tx", "한국어", "emoji 🙂 ❤\ufe0f", "a\u00a0b"):
         assert escape(text, ci=False) == text
 
 

@@ -114,11 +114,14 @@ def test_a_cache_that_was_there_is_not_collapsed() -> None:
         (file("x"), file("x", mode=0o4644), "not 4644"),
         (None, file(".git/config"), ".git"),
         (None, file("a/.GIT/hooks/x"), ".git"),
+        (None, file("/".join(["d" * 250] * 20)), "4096 bytes"),
+        (file("x"), folder("/".join(["d" * 250] * 20)), "4096 bytes"),
     ],
 )
 def test_what_cannot_be_applied_says_why(before: ManifestEntry | None, now: ManifestEntry, words: str) -> None:
-    (change,) = compare(base(*([before] if before else [])), [now])
+    change = next(change for change in compare(base(*([before] if before else [])), [now]) if change.path == now.path)
     assert words in change.blocked
+    assert Change.from_dict(change.to_dict()) == change
 
 
 def test_what_a_folder_held_stays_if_the_folder_became_a_link() -> None:
@@ -126,7 +129,9 @@ def test_what_a_folder_held_stays_if_the_folder_became_a_link() -> None:
     assert [(change.path, bool(change.blocked)) for change in changes] == [("d", True), ("d/f", True), ("e", False)]
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../b", "a//b", "", "a/./b", "x\0y", "a" * 256, "a/"])
+@pytest.mark.parametrize(
+    "path", ["../x", "/etc/passwd", "a/../b", "a//b", "", "a/./b", "x\0y", "a" * 256, "a/", "a/" * 40_000 + "a"]
+)
 def test_an_impossible_name_is_a_lie(path: str) -> None:
     with pytest.raises(SandboxLostError):
         compare(base(), [file(path)])
@@ -179,7 +184,8 @@ def test_a_changed_document_is_refused(edit: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [".git", ".GIT", "a/.Git/x", ".git ", ".git.", "git~1", ".g\u200cit", ".git:stream", "\ufeff.git"]
+    "path",
+    [".git", ".GIT", "a/.Git/x", ".git ", ".git.", "git~1", ".g\u200cit", ".git:stream", "\ufeff.git", ".git. :stream"],
 )
 def test_history_in_any_spelling(path: str) -> None:
     assert is_history(path)

@@ -35,6 +35,8 @@ from tests.workspace.support import fill, put, work
         (".envrc", "shell start-up file"), (".bashrc", "shell start-up file"), (".env", "shell start-up file"),
         (".ssh/config", "shell start-up file"), (".config/autostart/x.desktop", "shell start-up file"),
         ("\u017f\u0065tup.py", "Python build or start-up"),  # a long s, which some file systems fold
+        ("Make\u200cfile", "task file"), ("Makefile ", "task file"), (".vs\u200dcode./tasks.json", "editor settings"),
+        (".flake8", "tool that runs code"), ("docs/conf.py", "tool that runs code"), ("Earthfile", "task file"),
     ],
 )  # fmt: skip
 def test_marked(path: str, label: str) -> None:
@@ -44,7 +46,8 @@ def test_marked(path: str, label: str) -> None:
 @pytest.mark.parametrize(
     "path",
     ["src/main.py", "README.md", "build/out.txt", "build", "docs/makefiles.md", "my.vscode/x", "hooks/notes.md",
-     "test_conftest.py", "package.json.md", "data.env", "environment/x", "a.pth.txt", "Make file", ""],
+     "test_conftest.py", "package.json.md", "data.env", "environment/x", "a.pth.txt", "Make file", "", "...",
+     "config.py"],
 )  # fmt: skip
 def test_not_marked(path: str) -> None:
     assert marks(path) == ()
