@@ -85,6 +85,10 @@ report({name: (lambda kind=kind: socket.socket(kind, 3 if kind in (16, 17, 15, 3
 """
 
 _RIGHTS = """
+def better():  # down and up again: an engine may run with the best priority, and its containers with it
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, own + 1)
+    os.setpriority(os.PRIO_PROCESS, 0, min(own, 18))
 path = "/workspace/.mindx-probe"
 open(path, "w").close()
 report({
@@ -93,7 +97,7 @@ report({
     "setgroups": lambda: os.setgroups([0]),
     "chown": lambda: os.chown(path, 0, 0),
     "device": lambda: os.mknod("/workspace/.mindx-device", 0o60600, os.makedev(8, 0)),
-    "low priority number": lambda: os.setpriority(os.PRIO_PROCESS, 0, -5),
+    "a better priority": better,
     "host name": lambda: call(170, 161, b"x", 1),
     "clock": lambda: __import__("time").clock_settime(0, 0),
     "raw socket": lambda: __import__("socket").socket(2, 3, 1),

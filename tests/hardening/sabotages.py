@@ -214,7 +214,7 @@ SABOTAGES: dict[str, tuple[Sabotage, ...]] = {
         Sabotage("nothing that was killed", guest=NEVER_SWEPT),
         Sabotage("FORGED", guest=SAID_TO_BE_SWEPT),
     ),
-    "forging": (Sabotage("the output was 'FORGED", guest=NEVER_SWEPT),),
+    "forging": (Sabotage("FORGED: all passed", guest=NEVER_SWEPT),),
     "exit": (
         Sabotage("exit code 0", guest=(("command.py", "= os.WEXITSTATUS(status)", "= 0"),)),
         Sabotage(
