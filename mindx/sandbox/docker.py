@@ -132,8 +132,9 @@ class DockerSandbox(FileRequests):
                 self.container_id = ""  # refused: what has this name, if anything, is not ours
             raise
         self.container_id = created["Id"]
-        untold = podman.UNTOLD if self._podman else frozenset()
-        return attest.Asked(request, cpuset, tuple(created.get("Warnings") or ()), untold)
+        if self._podman:
+            return podman.asked(request, cpuset, created)
+        return attest.Asked(request, cpuset, tuple(created.get("Warnings") or ()))
 
     def _inspect(self, client: docker.DockerClient, asked: attest.Asked) -> dict[str, Any]:
         if self._podman:

@@ -16,6 +16,7 @@ import docker.errors
 import requests.exceptions
 
 from mindx.sandbox import seccomp
+from mindx.sandbox.attest import Asked
 from mindx.sandbox.build_leftovers import container_name
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.image import REPOSITORY, DerivedImage
@@ -25,6 +26,14 @@ from mindx.sandbox.owner import Owner
 PROFILE_LABEL = "io.containers.seccomp.profile"  # where Podman looks for an image's own profile
 # What Podman does not tell of a container; each is seen inside.
 UNTOLD = frozenset({"MaskedPaths", "ReadonlyPaths", "Sysctls"})
+# A rootless Podman with control groups of version 1 says so in one warning, and tells zeros afterwards.
+LIMITS_IGNORED = "Resource limits are not supported and ignored"
+LIMITS = {
+    "memory": ("Memory",),
+    "swap": ("MemorySwap",),
+    "cpuset": ("CpusetCpus", "CpuShares"),
+    "pids": ("PidsLimit",),
+}
 _API = "/v4.0.0/libpod"
 # More processes for one uid than a container may have, since another session may have drawn the same uids.
 _NPROC_FACTOR, _NPROC_MOST = 4, 4096
@@ -89,6 +98,20 @@ def fit(request: Mapping[str, Any]) -> dict[str, Any]:
 def create(client: docker.DockerClient, request: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Make the container and return its Id and Warnings. Raises what the SDK's own calls raise."""
     return _answer(client.api.post(_url(client, "create"), json=specification(request, name)))
+
+
+def asked(request: Mapping[str, Any], cpuset: str, created: Mapping[str, Any]) -> Asked:
+    """Return what attestation compares: what was asked, and what Podman warned of, for each control by its name.
+
+    A limit that Podman says it ignores is not what it tells of the container, but what is seen inside. Pure.
+    """
+    warnings = tuple(map(str, created.get("Warnings") or ()))
+    ignored = [text for text in warnings if LIMITS_IGNORED in text]
+    if not ignored:
+        return Asked(request, cpuset, warnings, UNTOLD)
+    told = [text for text in warnings if text not in ignored]
+    told += [f"the {control} limit is ignored (rootless, control groups of version 1)" for control in LIMITS]
+    return Asked(request, cpuset, tuple(told), UNTOLD.union(*LIMITS.values()))
 
 
 def specification(request: Mapping[str, Any], name: str) -> dict[str, Any]:
