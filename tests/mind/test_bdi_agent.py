@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from mindx.agents.bdi import BDIStatus, Budget, GoalStatus, RecoveryStrategy
-from mindx.agents.bdi.recovery import Recovery
+from mindx.agents.bdi.recovery_rules import RecoveryRules
 from mindx.agents.beliefs import BeliefSource
 from mindx.core.approval import ApprovalResult
 from mindx.errors import InputError, ProviderError
@@ -131,7 +131,7 @@ def test_what_may_pass_is_tried_again_after_a_while():
 
 def test_what_helped_before_is_tried_first():
     made = Made([plan(use("probe"))] * 2)
-    recovery = Recovery(made.beliefs, "n", replans=3, escalates=False)
+    recovery = RecoveryRules(made.beliefs, "n", replans=3, escalates=False)
     from collections import Counter
 
     from mindx.agents.bdi import Diagnosis, FailureType

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from mindx.agents.bdi import BDIStatus
-from mindx.agents.bdi.acts import OWN_TYPES
+from mindx.agents.bdi.own_actions import OWN_TYPES
 from mindx.agents.beliefs import BeliefSource
 
 TEXT = (Path(__file__).parents[2] / "docs" / "mind.md").read_text()

@@ -5,7 +5,7 @@ from mindx.agents.bdi.budget import Budget, BudgetReachedError
 from mindx.agents.bdi.criteria import CommandCriterion, Criterion, FileCriterion, StatementCriterion
 from mindx.agents.bdi.failure import Diagnosis, FailureType
 from mindx.agents.bdi.goals import Goal, GoalStatus
-from mindx.agents.bdi.recovery import RecoveryStrategy
+from mindx.agents.bdi.recovery_rules import RecoveryStrategy
 from mindx.agents.bdi.result import BDIResult, GoalFailedError
 from mindx.agents.bdi.status import BDIPhase, BDIStatus
 

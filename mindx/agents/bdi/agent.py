@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from mindx.agents.answer import tokens_of
-from mindx.agents.bdi.acts import AnalyzeFailure, AskUser, DecomposeGoal, Fail, NoOp, Think, UpdateBelief
 from mindx.agents.bdi.budget import Budget
 from mindx.agents.bdi.checking import VerifyCriterion
 from mindx.agents.bdi.criteria import CriterionLike, criteria_of
@@ -20,11 +19,12 @@ from mindx.agents.bdi.memory import AgentMemory
 from mindx.agents.bdi.mind import BDIMind
 from mindx.agents.bdi.mind_parts import MindParts
 from mindx.agents.bdi.model_desk import ModelDesk
+from mindx.agents.bdi.own_actions import AnalyzeFailure, AskUser, DecomposeGoal, Fail, NoOp, Think, UpdateBelief
 from mindx.agents.bdi.plan_check import PlanChecker
-from mindx.agents.bdi.planner import Planner
+from mindx.agents.bdi.plan_dialogue import PlanDialogue
 from mindx.agents.bdi.prompts import plan_schema, planner_prompt
-from mindx.agents.bdi.recovering import Recovering
 from mindx.agents.bdi.recovery import Recovery
+from mindx.agents.bdi.recovery_rules import RecoveryRules
 from mindx.agents.bdi.reporting import Reporting
 from mindx.agents.bdi.result import BDIResult
 from mindx.agents.bdi.run import result_of, run_agent
@@ -96,8 +96,8 @@ class BDIAgent:
         self._reporting = Reporting(self._desk, self._memory, reports=reports)
         acts = self._acts(actions or {})
         self.registry = tools.with_tools(*acts.values(), VerifyCriterion(self._reporting.verdict))
-        recovery = Recovery(beliefs, self.namespace, replans=self.budget.replans, escalates=escalates)
-        self._mind = BDIMind(self._parts(tools, acts, recovery, sleep))
+        rules = RecoveryRules(beliefs, self.namespace, replans=self.budget.replans, escalates=escalates)
+        self._mind = BDIMind(self._parts(tools, acts, rules, sleep))
         self._machine.move(BDIStatus.INITIALIZED)
 
     @property
@@ -215,7 +215,7 @@ class BDIAgent:
         self,
         tools: ToolRegistry,
         acts: Mapping[str, BaseTool],
-        recovery: Recovery,
+        recovery_rules: RecoveryRules,
         sleep: Callable[[float], Awaitable[None]],
     ) -> MindParts:
         """Return what the mind is made of; what it plans is checked for these tools and acts."""
@@ -226,7 +226,7 @@ class BDIAgent:
             memory=self._memory,
             desires=self._desires,
             machine=self._machine,
-            planner=Planner(
+            dialogue=PlanDialogue(
                 self._desk,
                 checker,
                 lambda: self._told(tools, acts),
@@ -234,7 +234,7 @@ class BDIAgent:
                 new_id=self._new_id,
                 trail=trail,
             ),
-            recovering=Recovering(recovery, self._memory, self.beliefs, self.namespace, sleep, trail),
+            recovery=Recovery(recovery_rules, self._memory, self.beliefs, self.namespace, sleep, trail),
             reporting=self._reporting,
             tools=tools,
             acts=acts,

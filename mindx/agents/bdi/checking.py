@@ -1,15 +1,19 @@
-"""The action that checks one acceptance criterion, in the sandbox; what it finds is evidence."""
+"""The action that checks one acceptance criterion, in the sandbox; what it finds is evidence. And asking for it."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mindx.agents.bdi.criteria import CommandCriterion, Criterion, FileCriterion, criteria_of, posixpath_of
-from mindx.core.action import ActionRisk, ActionTraits
+from mindx.agents.bdi.goals import Goal
+from mindx.agents.bdi.prompts import shown
+from mindx.core.action import ActionRequest, ActionRisk, ActionTraits
 from mindx.core.agent_context import AgentContext
 from mindx.core.command import Exec, ReadFile
+from mindx.core.observation import Observation
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExitCause
 from mindx.errors import FileError, InputError
@@ -18,6 +22,7 @@ from mindx.tools.base import BaseTool, ToolDefinition
 from mindx.tools.command_risk import command_traits, session_engine
 from mindx.tools.context import ToolContext
 
+LOG = logging.getLogger("bdi_agent")
 VERIFY_CRITERION = "VERIFY_CRITERION"
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_SHOWN = 600  # characters of a program's last output
@@ -68,6 +73,35 @@ class VerifyCriterion(BaseTool):
         else:
             verified, reason = await self._judge(criterion.statement)
         return {"verified": verified, "reason": reason}
+
+
+def checks(goal: Goal, cycle: int) -> list[ActionRequest]:
+    """Return one request for each criterion of a goal; `cycle` makes their ids new."""
+    return [
+        ActionRequest(
+            f"check_{goal.goal_id}_{len(goal.plan_ids)}_{cycle}_{number}",
+            VERIFY_CRITERION,
+            {"criterion": item.model_dump(mode="json", exclude_none=True)},
+        )
+        for number, item in enumerate(goal.criteria, 1)
+    ]
+
+
+def judged(goal: Goal, observations: Sequence[Observation]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Return the evidence for each criterion that holds, and why the others do not."""
+    evidence: dict[str, tuple[str, ...]] = {}
+    unmet: list[str] = []
+    for number, observation in enumerate(observations, 1):
+        reason = str(observation.result.get("reason") or observation.error or observation.message)
+        if observation.ok and observation.result.get("verified") is True:
+            evidence[f"{goal.goal_id}.{number}"] = (f"ev_{observation.action_id}",)
+            LOG.info("Criterion %d of goal '%s' holds: %s", number, goal.goal_id, shown(reason, 400))
+        else:
+            LOG.warning("Criterion %d of '%s' does not hold: %s", number, goal.goal_id, shown(reason, 400))
+            unmet.append(reason)
+    if len(observations) < len(goal.criteria):
+        unmet.append("not all criteria were checked")
+    return evidence, unmet
 
 
 def command_of(criterion: CommandCriterion, engine: PolicyEngine) -> Exec:

@@ -9,7 +9,7 @@ from mindx.agents.bdi.goals import Desires, Goal, GoalStatus
 from mindx.agents.bdi.intention import Intention, PlanStatus
 from mindx.agents.bdi.memory import AgentMemory
 from mindx.agents.bdi.prompts import shown
-from mindx.agents.bdi.recovering import Recovering
+from mindx.agents.bdi.recovery import Recovery
 from mindx.agents.bdi.trail import Trail
 
 LOG = logging.getLogger("bdi_agent")
@@ -19,11 +19,11 @@ MAX_REASON = 4000
 class Closing:
     """Ends goals, or finds a way on. `questions` has what the user is to be asked, by goal_id."""
 
-    def __init__(self, memory: AgentMemory, desires: Desires, recovering: Recovering, trail: Trail) -> None:
+    def __init__(self, memory: AgentMemory, desires: Desires, recovery: Recovery, trail: Trail) -> None:
         self.questions: dict[str, str] = {}
         self._memory = memory
         self._desires = desires
-        self._recovering = recovering
+        self._recovery = recovery
         self._trail = trail
 
     def achieved(self, goal: Goal, plan: Intention) -> None:
@@ -32,12 +32,12 @@ class Closing:
         LOG.info("Plan %s completed.", plan.plan_id)
         LOG.info("Goal '%s' achieved successfully.", goal.goal_id)
         self._trail.note("goal_achieved", goal_id=goal.goal_id, plan_id=plan.plan_id)
-        self._recovering.achieved(goal)
+        self._recovery.achieved(goal)
         self._memory.save(goals=(goal,), plan=plan)
 
     async def failed(self, goal: Goal, plan: Intention | None, index: int, found: Diagnosis, *, can_ask: bool) -> None:
         """Deal with a failure: try again, plan anew, ask, or give the goal up. `index` -1: of no step."""
-        way = await self._recovering.recover(goal, plan, index, found, can_ask=can_ask)
+        way = await self._recovery.recover(goal, plan, index, found, can_ask=can_ask)
         if way.question:
             self.questions[goal.goal_id] = way.question
         if way.gives_up:

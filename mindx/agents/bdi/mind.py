@@ -5,32 +5,30 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from mindx.agents.bdi.acting import Acting, checks, judged, settle
-from mindx.agents.bdi.acts import ASK_USER, DECOMPOSE_GOAL
 from mindx.agents.bdi.budget import BudgetReachedError
-from mindx.agents.bdi.checking import somebody_approves, unfit
+from mindx.agents.bdi.checking import checks, somebody_approves, unfit
 from mindx.agents.bdi.closing import Closing
-from mindx.agents.bdi.failure import MAX_REASON, Diagnosis, FailureType, diagnose
+from mindx.agents.bdi.failure import Diagnosis, FailureType
 from mindx.agents.bdi.flight import Awaited, Flight, RunNotes
 from mindx.agents.bdi.goals import Goal, GoalStatus
-from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus, step_result
+from mindx.agents.bdi.intention import Intention, PlanStatus, StepStatus
 from mindx.agents.bdi.mind_parts import MindParts
-from mindx.agents.bdi.planner import PlanningError
-from mindx.agents.bdi.planning import Planning
-from mindx.agents.bdi.prompts import shown
+from mindx.agents.bdi.own_actions import ASK_USER, DECOMPOSE_GOAL
+from mindx.agents.bdi.perception import Perception
+from mindx.agents.bdi.plan_dialogue import PlanningError
+from mindx.agents.bdi.planner import Planner
+from mindx.agents.bdi.prompts import MAX_LOGGED, shown
 from mindx.agents.bdi.result import GoalFailedError
-from mindx.agents.bdi.resuming import LOST, UNKNOWN, note_effect, resume
+from mindx.agents.bdi.resuming import LOST, UNKNOWN, resume, settle
 from mindx.agents.bdi.status import BDIPhase, BDIStatus
+from mindx.agents.bdi.step_requests import StepRequests
 from mindx.core.agent_context import AgentContext
 from mindx.core.count import counted
 from mindx.core.decision import AgentDecision, CompletionClaim
-from mindx.core.observation import Observation, Status
+from mindx.core.observation import Observation
 from mindx.errors import InputError, MindxError
-from mindx.runtime.loop import NO_ANSWER, NOBODY
 
 LOG = logging.getLogger("bdi_agent")
-MAX_LOGGED = 400  # characters of params and results in the log
-LAST_ACTION_TTL_S = 86_400.0
 
 
 class BDIMind:
@@ -43,9 +41,10 @@ class BDIMind:
         self._memory = parts.memory
         self._machine = parts.machine
         self._desires = parts.desires
-        self._closing = Closing(parts.memory, parts.desires, parts.recovering, parts.trail)
-        self._planning = Planning(
-            parts.planner,
+        self._closing = Closing(parts.memory, parts.desires, parts.recovery, parts.trail)
+        self._perception = Perception(parts, self._closing)
+        self._planner = Planner(
+            parts.dialogue,
             parts.memory,
             parts.desires,
             parts.beliefs,
@@ -53,7 +52,7 @@ class BDIMind:
             parts.budget,
             self._before_model,
         )
-        self._acting = Acting(
+        self._requests = StepRequests(
             parts.tools,
             parts.acts,
             parts.beliefs,
@@ -126,7 +125,7 @@ class BDIMind:
         self._run_id, self._context = context.run_id, context
         self.notes = RunNotes()
         self._flight = None
-        self._acting.begin()
+        self._requests.begin()
         self._began, self._base_s = self.parts.clock(), self._spent.seconds
         self._machine.phase = BDIPhase.PERCEIVE
         self._machine.move(BDIStatus.RUNNING)
@@ -174,90 +173,7 @@ class BDIMind:
             return
         if flight.waits_for_user:
             self.wait_for_person(self.parts.clock() - flight.began)
-            await self._heard(flight, context)
-        elif flight.awaited is Awaited.CRITERIA:
-            await self._judged(flight, context)
-        elif flight.awaited is Awaited.CLAIM:
-            await self._doubted(flight, context)
-        elif flight.plan is not None:
-            observation = context.observations[0] if context.observations else None
-            await self._on_action_completed(observation is not None and observation.ok, observation, flight, context)
-
-    async def _on_action_completed(
-        self, success: bool, result: Observation | None, flight: Flight, context: AgentContext
-    ) -> None:
-        """Take in the result of a step: the plan goes on, or the failure is dealt with."""
-        plan, goal = flight.plan, flight.goal
-        assert plan is not None
-        step = plan.steps[flight.index]
-        if result is None:
-            result = Observation(plan.action_id, Status.ERROR, "the action gave no result")
-        step.message = result.message[:2000]
-        given = step_result(result)
-        self._believe(step, result)
-        self.notes.note(result.action_id, given)
-        if not success:
-            LOG.warning("Action '%s' FAILED. Result: %s", step.type, shown(given or result.message, MAX_LOGGED))
-            found = diagnose(result, step.type, step.label)
-            if context.feedback:  # the policy refused it, and a person was asked how to go on
-                said = f"{found.reason}; the user said: {' '.join(context.feedback)}"
-                found = found.model_copy(update={"reason": said[:MAX_REASON]})
-            await self._failed(goal, plan, flight.index, found, context)
-            return
-        LOG.info("Action '%s' SUCCEEDED. Result: %s", step.type, shown(given, MAX_LOGGED))
-        plan.done(flight.index, given)
-        note_effect(self._memory, self.parts.tools, plan, step)
-        self.parts.recovering.stepped(goal)
-        if step.type == DECOMPOSE_GOAL:
-            plan.status, goal.status = PlanStatus.PAUSED, GoalStatus.PAUSED_DEPENDENCY
-            self._memory.save(goals=(goal,))
-        self._memory.save_step(plan, flight.index)
-
-    def _believe(self, step: PlanStep, result: Observation) -> None:
-        value = {"action": step.label, "status": result.status.value, "message": result.message[:500]}
-        self.parts.beliefs.add(
-            "last_action", value, namespace=self.parts.namespace, ttl_s=LAST_ACTION_TTL_S, confidence=1.0
-        )
-
-    async def _heard(self, flight: Flight, context: AgentContext) -> None:
-        """Take in the answer to a question: a step's own, or one that a recovery put."""
-        answer = context.feedback[-1] if context.feedback else ""
-        answered = bool(answer.strip()) and answer not in (NOBODY, NO_ANSWER)
-        if flight.awaited is Awaited.DOUBT:
-            tries = self._memory.tries(flight.goal)
-            tries.trouble += f"\nThe user was asked how to go on and said: {answer if answered else 'nothing'}"
-            self._memory.save()
-            return
-        assert flight.plan is not None
-        action_id = flight.plan.action_id
-        if answered:
-            observation = Observation(action_id, Status.SUCCESS, result={"status": "SUCCESS", "answer": answer})
-            await self._on_action_completed(True, observation, flight, context)
-            return
-        self.notes.note(action_id, {"status": "FAILURE"})
-        found = Diagnosis(failure_type=FailureType.NO_ANSWER, reason="nobody answered the question", action=ASK_USER)
-        await self._failed(flight.goal, flight.plan, flight.index, found, context)
-
-    async def _judged(self, flight: Flight, context: AgentContext) -> None:
-        """Take in what the check of the criteria found."""
-        goal, plan = flight.goal, flight.plan
-        assert plan is not None
-        evidence, unmet = judged(goal, context.observations)
-        self.notes.evidence.update(evidence)
-        if not unmet:
-            self._closing.achieved(goal, plan)
-            return
-        reason = "the plan is done, but this does not hold: " + "; ".join(unmet)
-        found = Diagnosis(failure_type=FailureType.CRITERIA_UNMET, reason=reason[:4000], action="criteria")
-        await self._failed(goal, plan, -1, found, context)
-
-    async def _doubted(self, flight: Flight, context: AgentContext) -> None:
-        """The runtime did not take the claim that all is done."""
-        reason = "; ".join(context.feedback) or "the completion was not accepted"
-        flight.goal.status = GoalStatus.ACTIVE
-        found = Diagnosis(failure_type=FailureType.CRITERIA_UNMET, reason=reason[:4000], action="completion")
-        plan = self._memory.plan_of(flight.goal)
-        await self._failed(flight.goal, plan, -1, found, context)
+        await self._perception.take_in(flight, context, self.notes)
 
     async def _deliberate(self, context: AgentContext) -> Goal | None:
         """Return the goal to pursue now, None when none is open."""
@@ -304,11 +220,11 @@ class BDIMind:
         self._machine.enter(BDIPhase.PLAN)
         self._machine.move(BDIStatus.PLANNING)
         LOG.info("Generating plan for goal: %s", shown(goal.text, MAX_LOGGED))
-        before = self._planning.continued(goal)
-        keeps = before is not None and self._acting.is_active(before)
+        before = self._planner.continued(goal)
+        keeps = before is not None and self._requests.is_active(before)
         try:
             states = context.tool_states if keeps else {}
-            plan = await self._planning.make(goal, context, states, may_ask=somebody_approves(context))
+            plan = await self._planner.make(goal, context, states, may_ask=somebody_approves(context))
         except PlanningError as error:
             self._machine.move(BDIStatus.RUNNING)
             LOG.error("Planning failed: %s", shown(error.message, MAX_LOGGED))
@@ -333,10 +249,10 @@ class BDIMind:
             return self._verify(goal, plan)
         before = self._memory.before(goal, plan)
         if before is not None and not before.complete:
-            self._acting.go_on(before, plan)
-        self._acting.enter(plan, context)
+            self._requests.go_on(before, plan)
+        self._requests.enter(plan, context)
         try:
-            params = self._acting.params(plan, step)
+            params = self._requests.params(plan, step)
         except InputError as error:
             found = Diagnosis(failure_type=FailureType.INVALID_PARAMETERS, reason=error.message, action=step.label)
             await self._failed(goal, plan, plan.index, found, context)
@@ -345,7 +261,7 @@ class BDIMind:
         if step.type == ASK_USER:
             self._flight = Flight(Awaited.QUESTION, goal, plan, plan.index, self.parts.clock())
             return AgentDecision.ask(str(params["question"]))
-        request = self._acting.request(plan.action_id, step, params)
+        request = self._requests.request(plan.action_id, step, params)
         step.status = StepStatus.STARTED
         self._memory.save_step(plan, plan.index)
         self._flight = Flight(Awaited.STEP, goal, plan, plan.index)
@@ -359,7 +275,7 @@ class BDIMind:
         if not plan.complete:
             LOG.info("Plan %s is done; the goal gets a further one", plan.plan_id)
             plan.status = PlanStatus.COMPLETED
-            self.parts.recovering.achieved(goal)
+            self.parts.recovery.achieved(goal)
             self._memory.save(plan=plan)
             return None
         if not goal.criteria:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from mindx.agents.bdi.budget import Budget
 from mindx.agents.bdi.goals import Desires
 from mindx.agents.bdi.memory import AgentMemory
-from mindx.agents.bdi.planner import Planner
-from mindx.agents.bdi.recovering import Recovering
+from mindx.agents.bdi.plan_dialogue import PlanDialogue
+from mindx.agents.bdi.recovery import Recovery
 from mindx.agents.bdi.reporting import Reporting
 from mindx.agents.bdi.status import BDIStateMachine
 from mindx.agents.bdi.trail import Trail
@@ -25,8 +25,8 @@ class MindParts:
     memory: AgentMemory
     desires: Desires
     machine: BDIStateMachine
-    planner: Planner
-    recovering: Recovering
+    dialogue: PlanDialogue
+    recovery: Recovery
     reporting: Reporting
     tools: ToolRegistry
     acts: Mapping[str, BaseTool]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mindx.agents.bdi.acts import DECOMPOSE_GOAL, UPDATE_BELIEF
+from mindx.agents.bdi.own_actions import DECOMPOSE_GOAL, UPDATE_BELIEF
 from mindx.agents.bdi.references import MAX_REFERENCES, PLACEHOLDER, filled, parse_reference, references_in
 from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.constitution import Act, Constitution, Layer

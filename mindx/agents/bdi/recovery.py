@@ -1,104 +1,131 @@
-"""Recovery: what to do about a failure, chosen by rule and by what helped before; each way is bounded."""
+"""Dealing with a failure: the way is chosen, counted and prepared; a failure that repeats itself ends the goal."""
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import re
 from collections import Counter
-from enum import Enum
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from mindx.agents.bdi.failure import Diagnosis, FailureType
+from mindx.agents.bdi.goals import Goal
+from mindx.agents.bdi.intention import Intention, PlanStatus, StepStatus
+from mindx.agents.bdi.memory import MAX_FAILURES, AgentMemory
+from mindx.agents.bdi.prompts import shown
+from mindx.agents.bdi.recovery_rules import RecoveryRules, RecoveryStrategy, delay_s
+from mindx.agents.bdi.trail import Trail
 from mindx.agents.beliefs import BeliefSource, BeliefSystem
+from mindx.core.quote import quoted
 
-LEARNING_RATE, FIRST_RATE = 0.3, 0.5
-FIRST_DELAY_S, MAX_DELAY_S = 0.5, 30.0
+LOG = logging.getLogger("bdi_agent")
+MAX_REPEATS = 3  # of one failure of one action
 
 
-class RecoveryStrategy(str, Enum):
-    """What may be done about a failure."""
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What was decided about a failure. `question` is for the user, "" for none."""
 
-    RETRY_WITH_DELAY = "RETRY_WITH_DELAY"
-    ALTERNATIVE_TOOL = "ALTERNATIVE_TOOL"  # a new plan that does it in another way
-    SIMPLIFIED_APPROACH = "SIMPLIFIED_APPROACH"  # a new plan that does less at once
-    REPLAN = "REPLAN"  # a new plan from how things stand now
-    ASK_USER = "ASK_USER"
-    ESCALATE_TO_AGINT = "ESCALATE_TO_AGINT"  # whoever gave the goal is told, by a belief
-    ABORT_GRACEFULLY = "ABORT_GRACEFULLY"
+    strategy: RecoveryStrategy
+    reason: str = ""
+    question: str = ""
 
     @property
-    def plans(self) -> bool:
-        """True for those that make a new plan."""
-        return self in (_S.ALTERNATIVE_TOOL, _S.SIMPLIFIED_APPROACH, _S.REPLAN, _S.ASK_USER)
-
-
-_S, _F = RecoveryStrategy, FailureType
-_PLANS = (_S.REPLAN, _S.SIMPLIFIED_APPROACH)
-RULES: dict[FailureType, tuple[RecoveryStrategy, ...]] = {
-    _F.TOOL_UNAVAILABLE: (_S.ALTERNATIVE_TOOL, *_PLANS, _S.ASK_USER),
-    _F.TOOL_EXECUTION_ERROR: (*_PLANS, _S.ALTERNATIVE_TOOL),
-    _F.INVALID_PARAMETERS: _PLANS,
-    _F.RATE_LIMIT_ERROR: (_S.RETRY_WITH_DELAY, _S.REPLAN),
-    _F.PERMISSION_ERROR: (_S.ALTERNATIVE_TOOL, _S.ASK_USER, _S.SIMPLIFIED_APPROACH),
-    _F.NETWORK_ERROR: (_S.RETRY_WITH_DELAY, _S.ALTERNATIVE_TOOL, _S.REPLAN),
-    _F.TIMEOUT_ERROR: (_S.RETRY_WITH_DELAY, _S.SIMPLIFIED_APPROACH, _S.REPLAN),
-    _F.RESOURCE_ERROR: (_S.SIMPLIFIED_APPROACH, _S.REPLAN),
-    _F.CRITERIA_UNMET: _PLANS,
-    _F.SUBGOAL_FAILED: (_S.REPLAN,),
-    _F.OUTCOME_UNKNOWN: (_S.REPLAN, _S.ASK_USER),
-    _F.NO_ANSWER: (_S.REPLAN,),
-    _F.GAVE_UP: (),
-    _F.PLANNING_ERROR: (),
-    _F.UNKNOWN_ERROR: (_S.REPLAN,),
-}
-# How often in one goal; REPLAN and all that make a plan share the goal's budget of replans besides.
-BOUNDS = {
-    _S.RETRY_WITH_DELAY: 2,
-    _S.ALTERNATIVE_TOOL: 1,
-    _S.SIMPLIFIED_APPROACH: 1,
-    _S.ASK_USER: 1,
-    _S.ESCALATE_TO_AGINT: 1,
-}
+    def gives_up(self) -> bool:
+        """True when the goal ends with it."""
+        return self.strategy in (RecoveryStrategy.ESCALATE_TO_AGINT, RecoveryStrategy.ABORT_GRACEFULLY)
 
 
 class Recovery:
-    """Chooses strategies and learns from what came of them; the rates are beliefs, so they outlive the agent."""
+    """Does what RecoveryRules choose to the goals and plans of one agent; `sleep` waits before a retry."""
 
-    def __init__(self, beliefs: BeliefSystem, namespace: str, *, replans: int, escalates: bool) -> None:
+    def __init__(
+        self,
+        rules: RecoveryRules,
+        memory: AgentMemory,
+        beliefs: BeliefSystem,
+        namespace: str,
+        sleep: Callable[[float], Awaitable[None]],
+        trail: Trail,
+    ) -> None:
+        self._rules = rules
+        self._memory = memory
         self._beliefs = beliefs
         self._namespace = namespace
-        self._replans = replans
-        self._escalates = escalates
+        self._sleep = sleep
+        self._trail = trail
 
-    def choose(self, diagnosis: Diagnosis, used: Counter[str], *, can_ask: bool) -> RecoveryStrategy:
-        """Return the way with the best record among those that the rules name and that are not used up.
+    async def recover(self, goal: Goal, plan: Intention | None, index: int, found: Diagnosis, *, can_ask: bool) -> Way:
+        """Choose what to do about a failure and prepare it: plan and step stand as the way needs them."""
+        head, tries = self._memory.head, self._memory.tries(goal)
+        head.failures = [*head.failures, found][-MAX_FAILURES:]
+        repeats = self._repeats(goal, found)
+        strategy = self._rules.choose(found, Counter(tries.used), can_ask=can_ask)
+        self._learn(goal, helped=False)  # of what was tried last; it says nothing of this time
+        reason = f"{found.failure_type.value}: {found.reason}"
+        if repeats >= MAX_REPEATS:
+            strategy = RecoveryStrategy.ABORT_GRACEFULLY
+            reason = f"the same failure came {repeats} times, which is a loop: {reason}"
+        LOG.warning("Failure %s; recovery: %s", found.failure_type.value, strategy.value)
+        self._trail.note(
+            "failure", goal_id=goal.goal_id, **found.model_dump(mode="json"), recovery=strategy.value, times=repeats
+        )
+        tries.used[strategy.value] = tries.used.get(strategy.value, 0) + 1
+        tries.trying = (found.failure_type.value, strategy.value)
+        if strategy is RecoveryStrategy.RETRY_WITH_DELAY and plan is not None and index >= 0:
+            await self._retry(plan, index, tries.used[strategy.value] - 1)
+            return Way(strategy, reason)
+        if plan is not None:
+            plan.status = PlanStatus.FAILED
+            if index >= 0:
+                plan.steps[index].status = StepStatus.FAILED
+                plan.steps[index].attempts += 1
+            if found.failure_type is not FailureType.OUTCOME_UNKNOWN:
+                tries.failed_plans.append(plan.sha256)
+            self._memory.save(plan=plan)
+        tries.trouble = f"{found.failure_type.value} in {found.action or 'the plan'}: {found.reason}"
+        tries.hint = strategy.value if strategy.plans else ""
+        if strategy is RecoveryStrategy.ESCALATE_TO_AGINT:
+            self._escalate(goal, found)
+        self._memory.save(goals=(goal,))
+        question = ""
+        if strategy is RecoveryStrategy.ASK_USER:
+            question = f"{quoted(goal.text, 200)} cannot go on: {shown(reason, 500)}. How shall I go on?"
+        return Way(strategy, reason, question)
 
-        `used` counts the strategies of this goal by name; `can_ask` says whether somebody is there to answer.
-        """
-        plans = sum(used[item.value] for item in RecoveryStrategy if item.plans)
-        open_ = [
-            strategy
-            for strategy in RULES[diagnosis.failure_type]
-            if used[strategy.value] < BOUNDS.get(strategy, self._replans)
-            and (not strategy.plans or plans < self._replans)
-            and (strategy is not _S.ASK_USER or can_ask)
-        ]
-        if open_:
-            return max(open_, key=lambda strategy: self.rate(diagnosis.failure_type, strategy))  # the first of equals
-        return _S.ESCALATE_TO_AGINT if self._escalates else _S.ABORT_GRACEFULLY
+    def stepped(self, goal: Goal) -> None:
+        """Take in that a step succeeded: a retry has helped."""
+        trying = self._memory.tries(goal).trying
+        if trying is not None and trying[1] == RecoveryStrategy.RETRY_WITH_DELAY.value:
+            self._learn(goal, helped=True)
 
-    def rate(self, kind: FailureType, strategy: RecoveryStrategy) -> float:
-        """Return how well a strategy did with such failures, from 0 to 1."""
-        value = self._beliefs.value(_key(kind, strategy), FIRST_RATE, namespace=self._namespace)
-        return value if isinstance(value, float) and 0.0 <= value <= 1.0 else FIRST_RATE
+    def achieved(self, goal: Goal) -> None:
+        """Take in that a goal was achieved: what was tried last has helped."""
+        self._learn(goal, helped=True)
 
-    def learn(self, kind: FailureType, strategy: RecoveryStrategy, helped: bool) -> None:
-        """Take in whether a strategy helped."""
-        rate = self.rate(kind, strategy) * (1 - LEARNING_RATE) + LEARNING_RATE * helped
-        self._beliefs.add(_key(kind, strategy), round(rate, 6), source=BeliefSource.LEARNED, namespace=self._namespace)
+    async def _retry(self, plan: Intention, index: int, retries: int) -> None:
+        step = plan.steps[index]
+        step.status = StepStatus.PENDING
+        step.attempts += 1
+        self._memory.save_step(plan, index)
+        await self._sleep(delay_s(retries))
 
+    def _learn(self, goal: Goal, *, helped: bool) -> None:
+        tries = self._memory.tries(goal)
+        if tries.trying is not None:
+            kind, strategy = tries.trying
+            self._rules.learn(FailureType(kind), RecoveryStrategy(strategy), helped)
+            tries.trying = None
 
-def delay_s(retries: int) -> float:
-    """Return how long to wait before retry number `retries` (from 0)."""
-    return min(MAX_DELAY_S, FIRST_DELAY_S * 2.0**retries)
+    def _repeats(self, goal: Goal, found: Diagnosis) -> int:
+        """Count how often this very failure of this very action came, whatever numbers its text holds."""
+        same = re.sub(r"\d+", "0", f"{found.failure_type.value}\n{found.action}\n{found.reason}")
+        signature = hashlib.sha256(same.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+        tries = self._memory.tries(goal)
+        tries.repeated[signature] = tries.repeated.get(signature, 0) + 1
+        return tries.repeated[signature]
 
-
-def _key(kind: FailureType, strategy: RecoveryStrategy) -> str:
-    return f"recovery.{kind.value}.{strategy.value}"
+    def _escalate(self, goal: Goal, found: Diagnosis) -> None:
+        value = {"goal_id": goal.goal_id, "goal": goal.text[:1000], **found.model_dump(mode="json")}
+        self._beliefs.add("escalation", value, source=BeliefSource.SELF_ANALYSIS, namespace=self._namespace)

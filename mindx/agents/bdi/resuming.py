@@ -1,15 +1,17 @@
-"""Taking up goals, plans and steps after the process or the container of the last run ended."""
+"""Taking up goals, plans and steps after the process or the container of the last run ended, and their last word."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
-from mindx.agents.bdi.acts import OWN_TYPES
 from mindx.agents.bdi.goals import Desires, Goal, GoalStatus
-from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus
+from mindx.agents.bdi.intention import Intention, PlanStatus, PlanStep, StepStatus, step_result
 from mindx.agents.bdi.memory import AgentMemory
+from mindx.agents.bdi.own_actions import OWN_TYPES
 from mindx.core.action import ActionRisk
 from mindx.core.count import counted
+from mindx.core.observation import Observation, Status
 from mindx.core.plan import EXECUTE_TOOL
 from mindx.tools.registry import ToolRegistry
 
@@ -59,6 +61,19 @@ def resume(
         memory.save(plan=plan)
     memory.head.effects = []
     return unknown
+
+
+def settle(memory: AgentMemory, plan: Intention, index: int, observations: Sequence[Observation]) -> None:
+    """Take in the result of a step that the end of a run kept from being perceived; a cancelled one is not known."""
+    step = plan.steps[index]
+    found = next((item for item in reversed(observations) if item.action_id == plan.action_id), None)
+    if found is not None and found.ok:
+        plan.done(index, step_result(found))
+    elif found is not None and found.status is not Status.CANCELLED:
+        step.status = StepStatus.PENDING
+        step.attempts += 1
+    with memory.lenient():
+        memory.save_step(plan, index)
 
 
 def _row(memory: AgentMemory, open_goals: list[Goal]) -> list[Intention] | None:

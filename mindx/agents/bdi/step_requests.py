@@ -1,31 +1,23 @@
-"""From a step of a plan to the request that the loop carries out, and from criteria to their check."""
+"""From a step of a plan to the request that the loop carries out, with the state that its tool was left in."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from mindx.agents.bdi.acts import OWN_TYPES
-from mindx.agents.bdi.checking import VERIFY_CRITERION
-from mindx.agents.bdi.goals import Goal
-from mindx.agents.bdi.intention import Intention, PlanStep, StepStatus, step_result
-from mindx.agents.bdi.memory import AgentMemory
+from mindx.agents.bdi.intention import Intention, PlanStep
+from mindx.agents.bdi.own_actions import OWN_TYPES
 from mindx.agents.bdi.plan_check import resolver
-from mindx.agents.bdi.prompts import shown
 from mindx.agents.bdi.references import filled, within
 from mindx.agents.beliefs import BeliefSystem
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
-from mindx.core.observation import Observation, Status
 from mindx.core.plan import EXECUTE_TOOL
 from mindx.tools.base import BaseTool
 from mindx.tools.registry import ToolRegistry, plan_arguments
 
-LOG = logging.getLogger("bdi_agent")
 
-
-class Acting:
+class StepRequests:
     """Makes requests. `spend` is called before each command."""
 
     def __init__(
@@ -87,45 +79,3 @@ class Acting:
             context.tool_states.pop(name, None)
         context.tool_states.update(self._states.get(plan.plan_id, {}))
         self._active = plan.plan_id
-
-
-def checks(goal: Goal, cycle: int) -> list[ActionRequest]:
-    """Return one request for each criterion of a goal; `cycle` makes their ids new."""
-    return [
-        ActionRequest(
-            f"check_{goal.goal_id}_{len(goal.plan_ids)}_{cycle}_{number}",
-            VERIFY_CRITERION,
-            {"criterion": item.model_dump(mode="json", exclude_none=True)},
-        )
-        for number, item in enumerate(goal.criteria, 1)
-    ]
-
-
-def judged(goal: Goal, observations: Sequence[Observation]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """Return the evidence for each criterion that holds, and why the others do not."""
-    evidence: dict[str, tuple[str, ...]] = {}
-    unmet: list[str] = []
-    for number, observation in enumerate(observations, 1):
-        reason = str(observation.result.get("reason") or observation.error or observation.message)
-        if observation.ok and observation.result.get("verified") is True:
-            evidence[f"{goal.goal_id}.{number}"] = (f"ev_{observation.action_id}",)
-            LOG.info("Criterion %d of goal '%s' holds: %s", number, goal.goal_id, shown(reason, 400))
-        else:
-            LOG.warning("Criterion %d of '%s' does not hold: %s", number, goal.goal_id, shown(reason, 400))
-            unmet.append(reason)
-    if len(observations) < len(goal.criteria):
-        unmet.append("not all criteria were checked")
-    return evidence, unmet
-
-
-def settle(memory: AgentMemory, plan: Intention, index: int, observations: Sequence[Observation]) -> None:
-    """Take in the result of a step that the end of a run kept from being perceived; a cancelled one is not known."""
-    step = plan.steps[index]
-    found = next((item for item in reversed(observations) if item.action_id == plan.action_id), None)
-    if found is not None and found.ok:
-        plan.done(index, step_result(found))
-    elif found is not None and found.status is not Status.CANCELLED:
-        step.status = StepStatus.PENDING
-        step.attempts += 1
-    with memory.lenient():
-        memory.save_step(plan, index)
