@@ -15,6 +15,7 @@ import docker
 from mindx.core.count import counted
 from mindx.core.folders import state_dir
 from mindx.errors import EngineError, ImageError, MindxError
+from mindx.sandbox import podman
 from mindx.sandbox.advisories import Product, find_advisories, mended_by_distribution
 from mindx.sandbox.base_image import find_base
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect_place, engine_error
@@ -24,6 +25,7 @@ from mindx.sandbox.host_system import HostSystem, read_host_system
 State = Literal["ok", "note", "warn", "fail"]
 NEEDED_BYTES = 2 << 30
 MIN_ENGINE = (20, 10)
+TRIED_PODMAN = (4, 3)
 SETUP = "mindx setup"
 
 
@@ -65,6 +67,11 @@ class EngineFacts:
     parts: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def is_podman(self) -> bool:
+        """True when it is Podman, not Docker Engine."""
+        return "Podman Engine" in self.parts
+
+    @property
     def is_local(self) -> bool:
         """True when it answers on a socket of this machine and has this machine's kernel."""
         return self.place.socket is not None and self.info.get("KernelVersion") == platform.release()
@@ -97,8 +104,17 @@ def read_facts(client: docker.DockerClient, place: EnginePlace) -> EngineFacts:
         info: Mapping[str, Any] = client.info()
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, "ask the engine what it is") from error
-    names = {str(part.get("Name")): str(part.get("Version", "")) for part in version.get("Components") or ()}
-    return EngineFacts(place, info, version, names)
+    parts = dict(_part(str(one.get("Name")), str(one.get("Version", ""))) for one in version.get("Components") or ())
+    if podman.is_podman(info) and podman.limits_nothing(info):
+        info = {**info, **dict.fromkeys(("MemoryLimit", "PidsLimit", "CPUSet", "SwapLimit"), False)}
+    return EngineFacts(place, info, version, parts)
+
+
+def _part(name: str, version: str) -> tuple[str, str]:
+    """Return a part's name and version; Podman has `OCI Runtime (runc)` with `runc version 1.1.5` and more lines."""
+    if not name.startswith("OCI Runtime ("):
+        return name, version
+    return name[len("OCI Runtime (") :].rstrip(")"), (version.splitlines() or [""])[0].rpartition(" ")[2]
 
 
 def engine_checks(facts: EngineFacts) -> Iterator[Check]:
@@ -152,19 +168,17 @@ def check_engine(facts: EngineFacts) -> Check:
     """See which engine it is, and whether it is one that can keep the promises."""
     where = f"{facts.place.address.removeprefix('unix://')} ({facts.place.origin})"
     said = str(facts.version.get("Version", "?"))
-    if "Podman Engine" in facts.parts:
-        tried = said.startswith(("3.", "4."))
-        return Check(
-            "engine",
-            "fail" if tried else "warn",
-            f"Podman {said} at {where}",
-            f"Sessions do not start on Podman 4.3{'' if tried else ', the one that was tried'}: it takes no limit of "
-            "inodes for a tmpfs. Use Docker Engine; docs/engines.md has the details.",
-            "" if tried else "mindx verify",
-        )
+    numbers = tuple(int(part) for part in said.split(".")[:2] if part.isdecimal())
+    if facts.is_podman:
+        text = f"Podman {said}, {facts.info.get('Architecture', '?')}, at {where}"
+        if numbers == TRIED_PODMAN:
+            return Check("engine", "ok", text)
+        if numbers[:1] < TRIED_PODMAN[:1]:
+            return Check("engine", "fail", text, "mindx needs Podman 4.3 or newer, or Docker Engine.")
+        advice = "Only Podman 4.3 was tried. A session that another does not make as asked is refused."
+        return Check("engine", "warn", text, advice, "mindx verify")
     api = facts.version.get("ApiVersion", "?")
     text = f"Docker {said} (API {api}), {facts.info.get('Architecture', '?')}, at {where}"
-    numbers = tuple(int(part) for part in said.split(".")[:2] if part.isdecimal())
     if len(numbers) == 2 and numbers < MIN_ENGINE:
         return Check("engine", "fail", text, "mindx needs Docker 20.10 or newer: upgrade the engine.", SETUP)
     return Check("engine", "ok", text)
@@ -242,7 +256,7 @@ def check_lsm(facts: EngineFacts) -> Check:
     """Say which security module confines containers, if any; and whether the engine is rootless."""
     options = [str(option).split(",")[0].removeprefix("name=") for option in facts.info.get("SecurityOptions") or ()]
     modules = [name for name in options if name in ("apparmor", "selinux")]
-    rootless = "; the engine is rootless" if "rootless" in options else ""
+    rootless = "; the engine is rootless" if "rootless" in options or facts.info.get("Rootless") else ""
     if modules:
         return Check("lsm", "ok", f"{' and '.join(modules)} confines containers too{rootless}")
     return Check("lsm", "note", f"neither AppArmor nor SELinux confines containers: one wall less{rootless}")
@@ -250,8 +264,9 @@ def check_lsm(facts: EngineFacts) -> Check:
 
 def check_runtimes(facts: EngineFacts) -> Check:
     """Say which runtimes there are."""
-    names = sorted(facts.info.get("Runtimes") or ())
     default = facts.info.get("DefaultRuntime", "?")
+    # Podman lists all that it has heard of, installed or not.
+    names = [default] if facts.is_podman else sorted(facts.info.get("Runtimes") or ())
     found = f"{default} (default); the engine lists {', '.join(names)}"
     if any("runsc" in name or "kata" in name for name in names):
         return Check("runtimes", "ok", found)

@@ -45,6 +45,11 @@ def is_podman(info: Mapping[str, Any]) -> bool:
     return "BuildahVersion" in info
 
 
+def limits_nothing(info: Mapping[str, Any]) -> bool:
+    """Return whether this Podman sets no limits although its `info` tells that it can."""
+    return bool(info.get("Rootless")) and str(info.get("CgroupVersion") or "1") == "1"
+
+
 def ensure_profile(client: docker.DockerClient, image: DerivedImage) -> DerivedImage:
     """Return the same image with our seccomp profile in a label, made if it is not there; blocking.
 

@@ -107,7 +107,9 @@ def test_each_lack_is_told(info: dict[str, Any], check_id: str, state: str) -> N
     [
         ("20.10.24+dfsg1", {}, "ok"),
         ("19.03.15", {}, "fail"),
-        ("4.3.1", {"Podman Engine": "4.3.1"}, "fail"),
+        ("4.3.1", {"Podman Engine": "4.3.1"}, "ok"),
+        ("3.4.4", {"Podman Engine": "3.4.4"}, "fail"),
+        ("4.2.0", {"Podman Engine": "4.2.0"}, "warn"),
         ("5.4.2", {"Podman Engine": "5.4.2"}, "warn"),
     ],
 )
