@@ -7,11 +7,9 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-import docker
-
 from mindx.errors import EngineError
+from mindx.sandbox import engine_way
 from mindx.sandbox.build_leftovers import container_name
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.image_definition import ImageDefinition, read_definition
 from mindx.sandbox.image_pull import find_pulled, pull_image
 from mindx.sandbox.image_records import (
@@ -25,6 +23,8 @@ from mindx.sandbox.image_records import (
 from mindx.sandbox.owner import Owner
 
 if TYPE_CHECKING:
+    import docker
+
     from mindx.sandbox.project_image import ProjectImage
 
 REPOSITORY = "mindx-base"
@@ -158,10 +158,10 @@ def _reference(name: str, digest: str) -> str:
 def _inspect(client: docker.DockerClient, reference: str) -> dict[str, Any] | None:
     try:
         return cast("dict[str, Any]", client.api.inspect_image(reference))
-    except docker.errors.ImageNotFound:
+    except engine_way.errors.ImageNotFound:
         return None
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, f"look for the image {reference[:80]}") from error
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        raise engine_way.engine_error(error, f"look for the image {reference[:80]}") from error
 
 
 def _adopt(client: docker.DockerClient, name: str, digest: str) -> BaseImage | None:
@@ -199,8 +199,8 @@ def _installed_packages(client: docker.DockerClient, image_id: str) -> tuple[Pac
             content = b"".join(pieces)
         finally:
             client.api.remove_container(container["Id"], v=True, force=True)
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, f"read the packages of the image {image_id[:19]}") from error
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        raise engine_way.engine_error(error, f"read the packages of the image {image_id[:19]}") from error
     return read_packages(io.BytesIO(content))
 
 

@@ -7,23 +7,20 @@ import contextlib
 import secrets
 import struct
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import docker
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mindx.core.command import WORKSPACE, Exec, Terminal
 from mindx.core.receipt import ExecResult
 from mindx.errors import FileError, SandboxError, SandboxLostError
 from mindx.guest import wire
-from mindx.sandbox import attest, container, gc, podman, runtimes
+from mindx.sandbox import attest, container, engine_way, gc, podman, runtimes
 from mindx.sandbox.background import BackgroundCommands
 from mindx.sandbox.base import BackgroundState, OutputListener
 from mindx.sandbox.base_image import ensure_base
 from mindx.sandbox.channel import Answer, Channel
 from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
 from mindx.sandbox.deadline import HostDeadline
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error, is_gone
 from mindx.sandbox.events import LOST, EngineEvent, current_events
 from mindx.sandbox.execution import Execution
 from mindx.sandbox.file_requests import FileRequests
@@ -31,6 +28,9 @@ from mindx.sandbox.image import DerivedImage, ensure_derived
 from mindx.sandbox.life import Life
 from mindx.sandbox.owner import Owner
 from mindx.sandbox.settle import to_the_end
+
+if TYPE_CHECKING:
+    import docker
 
 T = TypeVar("T")
 LEASE_S = 300.0  # the guest ends when it has heard nothing for so long; a host that dies is noticed at once
@@ -56,6 +56,7 @@ class DockerSandbox(FileRequests):
         self._attached: Any = None
         self._podman = False
         self._gone: threading.Event | None = None
+        self._connecting = threading.Lock()
         self._turn = asyncio.Lock()
         self._events = current_events()
         self._life = Life()
@@ -86,8 +87,13 @@ class DockerSandbox(FileRequests):
 
     async def _start(self) -> None:
         listener = self._life.listener(self._hear_engine)
-        await self._in_thread("follow its events", lambda _: self._events.watch(self.session_id, listener))
-        asked = await self._in_thread("start a container", self._create)
+        # The events are followed before there is a container; what the engine says of itself takes it as long.
+        _, info, image = await _all(
+            self._in_thread("follow its events", lambda _: self._events.watch(self.session_id, listener)),
+            self._in_thread("ask what it is", lambda client: client.info()),
+            self._in_thread("find the image", self._derived_image),
+        )
+        asked = await self._in_thread("start a container", lambda client: self._create(client, info, image))
         sock = await self._in_thread("attach to the container", self._attach)
         self._channel = await Channel.open(sock)
         self._channel.obituary = self._life.obituary
@@ -106,9 +112,7 @@ class DockerSandbox(FileRequests):
         """Refuse the session unless all is as asked. Raises SandboxError."""
         attestation.require()
 
-    def _create(self, client: docker.DockerClient) -> attest.Asked:
-        image = self._derived_image(client)
-        info = client.info()
+    def _create(self, client: docker.DockerClient, info: dict[str, Any], image: DerivedImage) -> attest.Asked:
         self._podman = podman.is_podman(info)
         controls = EngineControls.of(info)
         runtimes.require(client, info, self.settings.runtime, image)
@@ -127,7 +131,7 @@ class DockerSandbox(FileRequests):
                 created = podman.create(client, request, name)
             else:
                 created = client.api.create_container_from_config(request, name)
-        except docker.errors.APIError as error:
+        except engine_way.errors.APIError as error:
             if error.response is not None:
                 self.container_id = ""  # refused: what has this name, if anything, is not ours
             raise
@@ -160,9 +164,9 @@ class DockerSandbox(FileRequests):
         def wait() -> None:
             try:
                 client.api.wait(container_id, timeout=None, condition="removed")
-            except docker.errors.NotFound:
+            except engine_way.errors.NotFound:
                 pass
-            except ENGINE_EXCEPTIONS:
+            except engine_way.ENGINE_EXCEPTIONS:
                 return  # the engine went away, and what became of the container is not known
             gone.set()
 
@@ -250,8 +254,8 @@ class DockerSandbox(FileRequests):
     def _remove(self, client: docker.DockerClient) -> None:
         try:
             client.api.remove_container(self.container_id, force=True, v=True)
-        except docker.errors.APIError as error:
-            if not is_gone(error):
+        except engine_way.errors.APIError as error:
+            if not engine_way.is_gone(error):
                 raise
         if self._gone is not None:  # a removal may be under way already
             self._gone.wait(GONE_WITHIN_S)
@@ -262,12 +266,13 @@ class DockerSandbox(FileRequests):
             raise self._closed_error()
 
         def work() -> T:
-            if self._client is None:
-                self._client = connect()
+            with self._connecting:
+                if self._client is None:
+                    self._client = engine_way.reach()
             try:
                 return call(self._client)
-            except ENGINE_EXCEPTIONS as error:
-                raise engine_error(error, doing) from error
+            except engine_way.ENGINE_EXCEPTIONS as error:
+                raise engine_way.engine_error(error, doing) from error
 
         return await to_the_end(asyncio.to_thread(work))
 
@@ -385,3 +390,12 @@ class DockerSandbox(FileRequests):
         if self._closed:
             raise self._closed_error()
         return self._alive()
+
+
+async def _all(*works: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Do all at once and each to its end, then raise the first error there was."""
+    done = await asyncio.gather(*works, return_exceptions=True)
+    for one in done:
+        if isinstance(one, BaseException):
+            raise one
+    return done

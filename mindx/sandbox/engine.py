@@ -53,14 +53,15 @@ def connect_place(environ: Mapping[str, str] | None = None) -> tuple[docker.Dock
     first: EngineError | None = None
     for place in find_places(environ):
         try:
-            return _connect_to(place, environ), place
+            return connect_to(place, environ), place
         except EngineError as error:
             first = first or error
     assert first is not None
     raise first
 
 
-def _connect_to(place: EnginePlace, environ: Mapping[str, str]) -> docker.DockerClient:
+def connect_to(place: EnginePlace, environ: Mapping[str, str]) -> docker.DockerClient:
+    """Return a client of the engine at one place. Raises EngineError."""
     doing = f"reach the engine at {place.address.removeprefix('unix://')}"
     if place.origin == "DOCKER_HOST":
         return _connect_named(place.address, environ)

@@ -80,17 +80,27 @@ def _config_dir(environ: Mapping[str, str]) -> Path:
     return Path(chosen) if chosen else _home(environ) / ".docker"
 
 
+def configured_headers(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what docker's config.json adds to each request (HttpHeaders), as the SDK adds it."""
+    headers = _config(environ).get("HttpHeaders")
+    return {str(name): str(text) for name, text in headers.items()} if isinstance(headers, dict) else {}
+
+
+def _config(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return docker's config.json; empty, as docker does without it, when it is missing or not understood."""
+    try:
+        config = json.loads((_config_dir(environ) / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
 def _active_context(environ: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the active context's name and who named it; None for the default one."""
     name, origin = environ.get("DOCKER_CONTEXT", ""), "DOCKER_CONTEXT"
     if not name:
-        path = _config_dir(environ) / "config.json"
-        try:
-            config = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            return None  # as docker does without it
-        found = config.get("currentContext") if isinstance(config, dict) else None
-        name, origin = found if isinstance(found, str) else "", str(path)
+        found = _config(environ).get("currentContext")
+        name, origin = found if isinstance(found, str) else "", str(_config_dir(environ) / "config.json")
     return None if name in ("", "default") else (name, origin)
 
 

@@ -12,12 +12,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import docker
+from typing import TYPE_CHECKING, Any
 
 from mindx.errors import EngineError
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect
+from mindx.sandbox import engine_way
+
+if TYPE_CHECKING:
+    import docker
 
 _LOG = logging.getLogger("mindx.sandbox.events")
 LABEL = "mindx.session"
@@ -27,7 +28,6 @@ FOREIGN = ("exec_create", "exec_start", "extract-to-dir", "exec")  # the last is
 # Our own words to listeners, no engine's: the stream broke off and is there again, or cannot be had again.
 REOPENED, LOST = "events_reopened", "events_lost"
 REOPEN_AFTER_S = (0.05, 0.2, 0.5, 1.0, 2.0)  # the wait before each try
-REOPENING_FAILS: tuple[type[Exception], ...] = (EngineError, OSError, ValueError, *ENGINE_EXCEPTIONS)
 MAX_REMEMBERED = 4096  # events told; an engine repeats its last 256 when a stream is opened anew
 
 
@@ -110,7 +110,9 @@ class Events:
             try:
                 # From the beginning: what was told before is not told again.
                 client, stream = _opened(environ, since=1)
-            except REOPENING_FAILS:
+            except (EngineError, OSError, ValueError):
+                continue
+            except engine_way.ENGINE_EXCEPTIONS:
                 continue
             with self._lock:
                 old, self._client = self._client, client
@@ -161,7 +163,7 @@ class Events:
 
 def _opened(environ: Mapping[str, str], since: int | None = None) -> tuple[docker.DockerClient, Any]:
     """Return a client and its stream, blocking. Raises EngineError, or an exception in ENGINE_EXCEPTIONS."""
-    client = connect(environ)
+    client = engine_way.reach(environ)
     try:
         return client, client.events(since=since, decode=True, filters={"type": "container", "label": FILTER})
     except BaseException:

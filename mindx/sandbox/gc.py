@@ -9,16 +9,16 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import docker
-import docker.errors
+from typing import TYPE_CHECKING, Any
 
 from mindx.errors import MindxError
-from mindx.sandbox import build_leftovers
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error, is_gone
+from mindx.sandbox import build_leftovers, engine_way
+from mindx.sandbox.engine_api import DirectApi
 from mindx.sandbox.owner import Owner
 from mindx.sandbox.runtimes import SMOKE_ARGUMENTS
+
+if TYPE_CHECKING:
+    import docker
 
 GUEST = "/mindx/guest/__main__.py"
 _SMOKE = " ".join(("", *SMOKE_ARGUMENTS))
@@ -58,8 +58,8 @@ def find_leftovers(client: docker.DockerClient) -> list[Leftover]:
     try:
         found = client.api.containers(all=True, filters={"label": "mindx.session"})
         built = client.api.containers(all=True, filters={"name": f"^/?{build_leftovers.CONTAINER_PREFIX}"})
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, "list the containers") from error
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        raise engine_way.engine_error(error, "list the containers") from error
     local = is_local(client)
     leftovers = []
     for one in found:
@@ -88,12 +88,12 @@ def _program(client: docker.DockerClient, one: Mapping[str, Any]) -> str:
         return listed
     try:  # Podman leaves the entrypoint out of its list
         config = client.api.inspect_container(one["Id"])["Config"]
-    except docker.errors.APIError as error:
-        if is_gone(error):
+    except engine_way.errors.APIError as error:
+        if engine_way.is_gone(error):
             return ""
-        raise engine_error(error, "look at a container") from error
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, "look at a container") from error
+        raise engine_way.engine_error(error, "look at a container") from error
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        raise engine_way.engine_error(error, "look at a container") from error
     return " ".join(map(str, [*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ())]))
 
 
@@ -106,11 +106,10 @@ def is_local(client: docker.DockerClient) -> bool:
 
     A socket may be forwarded from elsewhere (ssh -L), so it counts who listens on it. False when that cannot be told.
     """
-    address = str(client.api.base_url)
-    if not address.startswith(("http+docker://localhost", "http+docker://localunixsocket")):
-        return False
-    path = getattr(getattr(client.api, "_custom_adapter", None), "socket_path", "")
     try:
+        # Our own client has the path itself, the SDK's where it keeps its ways.
+        api: Any = client.api
+        path = api.socket_path if isinstance(api, DirectApi) else api._custom_adapter.socket_path
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(path)
             peer = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
@@ -129,11 +128,11 @@ def collect(client: docker.DockerClient, leftovers: list[Leftover]) -> list[Left
             continue
         try:
             client.api.remove_container(leftover.container_id, force=True, v=True)
-        except docker.errors.APIError as error:
-            if not is_gone(error):
-                raise engine_error(error, f"remove the container {leftover.name}") from error
-        except ENGINE_EXCEPTIONS as error:
-            raise engine_error(error, f"remove the container {leftover.name}") from error
+        except engine_way.errors.APIError as error:
+            if not engine_way.is_gone(error):
+                raise engine_way.engine_error(error, f"remove the container {leftover.name}") from error
+        except engine_way.ENGINE_EXCEPTIONS as error:
+            raise engine_way.engine_error(error, f"remove the container {leftover.name}") from error
         gone.append(leftover)
     return gone
 
@@ -153,7 +152,7 @@ def sweep_once() -> threading.Thread | None:
 
 def _sweep() -> None:
     try:
-        client = connect()
+        client = engine_way.reach()
     except MindxError as error:
         _LOG.info("leftovers were not looked for: %s", error)
         return

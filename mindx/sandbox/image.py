@@ -16,15 +16,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-import docker
+from typing import TYPE_CHECKING, Any
 
 from mindx.errors import ImageError
+from mindx.sandbox import engine_way
 from mindx.sandbox.build_leftovers import CONTAINER_PREFIX, container_name
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error, is_gone
 from mindx.sandbox.image_records import locked
 from mindx.sandbox.owner import Owner
+
+if TYPE_CHECKING:
+    import docker
 
 REPOSITORY = "mindx-session"
 GUEST_PATH = "/mindx/guest"
@@ -96,8 +97,8 @@ def prune_derived(client: docker.DockerClient) -> list[str]:
             old = image["Labels"].get(LABEL_GUEST) != guest_digest() or not image.get("RepoTags")
             if old and _remove_image(client, image["Id"]):
                 removed.append(image["Id"])
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, "remove old images") from error
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        raise engine_way.engine_error(error, "remove old images") from error
     return removed
 
 
@@ -105,7 +106,7 @@ def _remove_image(client: docker.DockerClient, image_id: str) -> bool:
     try:
         # Without noprune the base image goes too when nothing else names it.
         client.api.remove_image(image_id, noprune=True)
-    except docker.errors.APIError as error:
+    except engine_way.errors.APIError as error:
         return _let_pass(error)
     return True
 
@@ -113,14 +114,14 @@ def _remove_image(client: docker.DockerClient, image_id: str) -> bool:
 def _remove_container(client: docker.DockerClient, container_id: str) -> bool:
     try:
         client.api.remove_container(container_id, v=True, force=True)
-    except docker.errors.APIError as error:
+    except engine_way.errors.APIError as error:
         return _let_pass(error)
     return True
 
 
-def _let_pass(error: docker.errors.APIError) -> bool:
+def _let_pass(error: engine_way.errors.APIError) -> bool:
     """Return False when it is gone, in use, or being removed by someone else; else raise the error again."""
-    if is_gone(error):
+    if engine_way.is_gone(error):
         return False
     raise error
 
@@ -147,10 +148,10 @@ def _find(client: docker.DockerClient, base_id: str, guest_sha256: str) -> Deriv
     """Look by tag, which is the digest of both parts; a tag that someone moved does not carry the labels."""
     try:
         found = client.api.inspect_image(f"{REPOSITORY}:{_tag(base_id, guest_sha256)}")
-    except docker.errors.ImageNotFound:
+    except engine_way.errors.ImageNotFound:
         return None
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, "look for the image for sessions") from error
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        raise engine_way.engine_error(error, "look for the image for sessions") from error
     labels = found["Config"].get("Labels") or {}
     if labels.get(LABEL_BASE) != base_id or labels.get(LABEL_GUEST) != guest_sha256 or not labels.get(LABEL_PYTHON):
         return None
@@ -169,8 +170,8 @@ def _make(
         try:
             tag = _tag(base_id, guest_sha256)
             made = client.api.commit(container_id, REPOSITORY, tag, changes=changes)
-        except ENGINE_EXCEPTIONS as error:
-            raise engine_error(error, "keep the image for sessions") from error
+        except engine_way.ENGINE_EXCEPTIONS as error:
+            raise engine_way.engine_error(error, "keep the image for sessions") from error
     return DerivedImage(made["Id"], base_id, guest_sha256, found["python"])
 
 
@@ -182,12 +183,12 @@ def entrypoint(python: str) -> list[str]:
 def _check_base(client: docker.DockerClient, base_id: str) -> None:
     try:
         config = client.api.inspect_image(base_id)["Config"] or {}
-    except docker.errors.ImageNotFound as error:
+    except engine_way.errors.ImageNotFound as error:
         raise ImageError(
             "image_missing", f"the engine has no image {base_id}. See `mindx image list` and `mindx image build`."
         ) from error
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, f"look at the image {base_id[:19]}") from error
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        raise engine_way.engine_error(error, f"look at the image {base_id[:19]}") from error
     if config.get("Volumes"):
         # They would be writable places without a size limit, whatever else the container is refused.
         names = ", ".join(sorted(config["Volumes"]))
@@ -219,15 +220,15 @@ def _build_container(client: docker.DockerClient, base_id: str) -> Iterator[str]
             name=container_name(Owner.me()),
             host_config=host_config,
         )
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, f"create a container of the image {base_id[:19]}") from error
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        raise engine_way.engine_error(error, f"create a container of the image {base_id[:19]}") from error
     try:
         yield container["Id"]
     finally:
         try:
             _remove_container(client, container["Id"])
-        except ENGINE_EXCEPTIONS as error:
-            raise engine_error(error, "remove the container that prepared an image") from error
+        except engine_way.ENGINE_EXCEPTIONS as error:
+            raise engine_way.engine_error(error, "remove the container that prepared an image") from error
 
 
 def _seal(
@@ -240,8 +241,8 @@ def _seal(
         status = client.api.wait(container_id, timeout=_SEAL_TIMEOUT_S)["StatusCode"]
         if status == 0:
             return _read_result(client, container_id)
-    except ENGINE_EXCEPTIONS as error:
-        fault = engine_error(error, f"prepare the image {base_id[:19]}")
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        fault = engine_way.engine_error(error, f"prepare the image {base_id[:19]}")
         raise (_no_python(base_id) if fault.code == "engine_no_program" else fault) from error
     if status == _TOO_OLD:
         raise _no_python(base_id)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-
-import docker
+from typing import TYPE_CHECKING
 
 from mindx.errors import EngineError, ImageError, ImageInputError
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
+from mindx.sandbox import engine_way
 from mindx.sandbox.image_definition import definition_names
 from mindx.sandbox.image_records import BaseImage, PackageVersion, add_record, check_name, locked, read_records
 
+if TYPE_CHECKING:
+    import docker
+
 Progress = Callable[[str], None]
-Packages = Callable[[docker.DockerClient, str], tuple[PackageVersion, ...]]
+Packages = Callable[["docker.DockerClient", str], tuple[PackageVersion, ...]]
 # HOST[:PORT]/PATH[:TAG][@sha256:DIGEST], as docker writes it.
 _REFERENCE = re.compile(
     r"(?P<repository>[a-z0-9][a-zA-Z0-9._-]*(?::\d+)?(?:/[a-z0-9][a-z0-9._-]*)*)"
@@ -44,8 +46,8 @@ def pull_image(
                     raise EngineError("engine_failed", f"cannot pull {reference}: {str(line['error'])[:300]}.")
             joined = f"{repository}@{tag}" if match["digest"] else f"{repository}:{tag}"
             found = client.api.inspect_image(joined)
-        except ENGINE_EXCEPTIONS as error:
-            raise engine_error(error, f"pull the image {reference}") from error
+        except engine_way.ENGINE_EXCEPTIONS as error:
+            raise engine_way.engine_error(error, f"pull the image {reference}") from error
         digest = match["digest"] or _digest_of(found.get("RepoDigests") or (), repository)
         if not digest:
             raise ImageError("image_no_digest", f"{reference} has no digest of that registry; it cannot be recorded.")

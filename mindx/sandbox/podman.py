@@ -9,19 +9,17 @@ from __future__ import annotations
 import hashlib
 import signal
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import docker
-import docker.errors
-import requests.exceptions
-
-from mindx.sandbox import seccomp
+from mindx.sandbox import engine_way, seccomp
 from mindx.sandbox.attest import Asked
 from mindx.sandbox.build_leftovers import container_name
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
 from mindx.sandbox.image import REPOSITORY, DerivedImage
 from mindx.sandbox.image_records import locked
 from mindx.sandbox.owner import Owner
+
+if TYPE_CHECKING:
+    import docker
 
 PROFILE_LABEL = "io.containers.seccomp.profile"  # where Podman looks for an image's own profile
 # What Podman does not tell of a container; each is seen inside.
@@ -62,15 +60,15 @@ def ensure_profile(client: docker.DockerClient, image: DerivedImage) -> DerivedI
         if not image_id:
             with locked("derived", lambda: None):
                 image_id = _profiled(client, reference) or _add_profile(client, image, digest)
-    except ENGINE_EXCEPTIONS as error:
-        raise engine_error(error, "put the seccomp profile into the image for sessions") from error
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        raise engine_way.engine_error(error, "put the seccomp profile into the image for sessions") from error
     return DerivedImage(image_id, image.base_id, image.guest_sha256, image.python)
 
 
 def _profiled(client: docker.DockerClient, reference: str) -> str:
     try:
         found = client.api.inspect_image(reference)
-    except docker.errors.ImageNotFound:
+    except engine_way.errors.ImageNotFound:
         return ""
     return str(found["Id"]) if _profile_of(found) == seccomp.profile() else ""
 
@@ -248,8 +246,10 @@ def _url(client: docker.DockerClient, path: str) -> str:
 
 
 def _answer(response: Any) -> dict[str, Any]:
+    import requests.exceptions
+
     try:
         response.raise_for_status()
     except requests.exceptions.HTTPError as error:
-        raise docker.errors.create_api_error_from_http_exception(error) from error
+        raise engine_way.errors.create_api_error_from_http_exception(error) from error
     return cast("dict[str, Any]", response.json())

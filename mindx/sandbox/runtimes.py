@@ -9,16 +9,16 @@ import os
 import secrets
 import threading
 from collections.abc import Mapping
-from typing import Any
-
-import docker
-import docker.errors
+from typing import TYPE_CHECKING, Any
 
 from mindx.core.folders import state_dir
 from mindx.errors import EngineError
-from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
+from mindx.sandbox import engine_way
 from mindx.sandbox.image import DerivedImage
 from mindx.sandbox.owner import Owner
+
+if TYPE_CHECKING:
+    import docker
 
 SMOKE_WITHIN_S = 20.0
 # How much longer than the engine's bound this client waits for the engine, which cannot end a runtime that hangs while
@@ -94,8 +94,12 @@ def smoke_test(
         client.api.start(f"mindx-{name}")
         status = client.api.wait(f"mindx-{name}")["StatusCode"]
         said = client.api.logs(f"mindx-{name}", stdout=True, stderr=True).decode("utf-8", "backslashreplace").strip()
-    except ENGINE_EXCEPTIONS as error:
-        reason = f"it did not end within {within_s:g} s" if late.is_set() else engine_error(error, "try it").message
+    except engine_way.ENGINE_EXCEPTIONS as error:
+        reason = (
+            f"it did not end within {within_s:g} s"
+            if late.is_set()
+            else engine_way.engine_error(error, "try it").message
+        )
         raise _broken(runtime, reason) from error
     finally:
         timer.cancel()
@@ -133,7 +137,7 @@ def _request(runtime: str, image: DerivedImage, name: str) -> dict[str, Any]:
 def _remove(client: docker.DockerClient, name: str) -> None:
     try:
         client.api.remove_container(name, force=True, v=True)
-    except ENGINE_EXCEPTIONS:
+    except engine_way.ENGINE_EXCEPTIONS:
         return  # it is gone, or the other side removes it
 
 
