@@ -152,7 +152,7 @@ SABOTAGES: dict[str, tuple[Sabotage, ...]] = {
         Sabotage(
             "environment is visible",
             request=hosts_environment,
-            guest=(("spawn.py", "variables = dict(BASE_ENV)", "variables = {**os.environb, **BASE_ENV}"),),
+            guest=(("spawn.py", "BASE_ENV = {\n", "BASE_ENV = {\n    **os.environb,\n"),),
         ),
     ),
     "paths": (Sabotage("/home/canary-of-the-test", request=hosts_folder, ours=somebody_at_home),),
@@ -207,7 +207,7 @@ SABOTAGES: dict[str, tuple[Sabotage, ...]] = {
         ),
         Sabotage(
             "output is missing",
-            guest=(("crew.py", "self.connection.send(wire.OUT", "(lambda *_: None)(wire.OUT"),),
+            guest=(("streams.py", "self._connection.send(wire.OUT", "(lambda *_: None)(wire.OUT"),),
         ),
     ),
     "leftovers": (
