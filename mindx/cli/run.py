@@ -74,33 +74,9 @@ def command(
 ) -> int:
     """Run PLAN (a JSON file, `-` for standard input) in a container and show what it did."""
     if dry_copy:
-        if workspace is None:
-            raise click.UsageError("--dry-copy needs --workspace: there is no folder to look at")
-        from mindx.cli.copy_preview import show_copy
-
-        show_copy(workspace, effective_policy(policy, image, workspace).policy, as_json)
-        return 0
-    if plan is None:
-        raise click.UsageError("name a plan, or `-` for standard input")
-    if apply_ and workspace is None:
-        raise click.UsageError("--apply needs --workspace: there is no folder to write to")
-    if review and (workspace is None or apply_ or as_json or plan == "-"):
-        raise click.UsageError("--review needs --workspace and your answers: not with --apply, --json or a plan from -")
-    source = read_plan(plan)
-    printer: StepPrinter | None = None
-
-    def on_vetted(vetted: VettedPlan) -> None:
-        nonlocal printer
-        for line in fault_lines(vetted.faults, "<stdin>" if plan == "-" else plan):
-            tell(line)
-        printer = None if quiet() else StepPrinter(len(vetted.steps), step_line, verbose=verbose())
-
-    def on_step(action: Action, observation: Observation | None) -> None:
-        start.end()
-        if printer is not None:
-            printer(action, observation)
-
-    start, step_line = StartLine(), StepLine()
+        return _dry_copy(workspace, policy, image, as_json)
+    source = _source(plan, workspace, apply_=apply_, review=review, as_json=as_json)
+    display = _Display("<stdin>" if plan == "-" else str(plan))
     approver = approver_for(approve_from, stdin_is_free=plan != "-")
     run = PlanRun(
         source,
@@ -108,16 +84,16 @@ def command(
         run_store(),
         workspace=workspace,
         autonomous=autonomous,
-        approver=None if approver is None else BesideLine(approver, step_line),
+        approver=None if approver is None else BesideLine(approver, display.line),
         keep_going=keep_going,
-        on_vetted=on_vetted,
-        on_step=on_step,
-        on_output=step_line.hear,
-        progress=start,
+        on_vetted=display.vetted,
+        on_step=display.step,
+        on_output=display.line.hear,
+        progress=display.start,
         on_bug=write_report,
     )
     try:
-        with start, step_line:
+        with display.start, display.line:
             run_async(run.run)
     except KeyboardInterrupt:
         _show(run.result, as_json)
@@ -127,8 +103,56 @@ def command(
             raise
         _show(run.result, as_json)
         return error.exit_code
-    assert run.result is not None
     _show(run.result, as_json)
+    return _after(run, workspace, apply_=apply_, review=review, as_json=as_json)
+
+
+def _dry_copy(workspace: Path | None, policy: str | None, image: str | None, as_json: bool) -> int:
+    """Show what of the workspace would be copied in."""
+    if workspace is None:
+        raise click.UsageError("--dry-copy needs --workspace: there is no folder to look at")
+    from mindx.cli.copy_preview import show_copy
+
+    show_copy(workspace, effective_policy(policy, image, workspace).policy, as_json)
+    return 0
+
+
+def _source(plan: str | None, workspace: Path | None, *, apply_: bool, review: bool, as_json: bool) -> bytes:
+    """Return the plan's text, once the options are seen to go together. Raises click.UsageError, InputError."""
+    if plan is None:
+        raise click.UsageError("name a plan, or `-` for standard input")
+    if apply_ and workspace is None:
+        raise click.UsageError("--apply needs --workspace: there is no folder to write to")
+    if review and (workspace is None or apply_ or as_json or plan == "-"):
+        raise click.UsageError("--review needs --workspace and your answers: not with --apply, --json or a plan from -")
+    return read_plan(plan)
+
+
+class _Display:
+    """What is shown on stderr while a plan runs: its faults, and each step. `name` is the plan's, for the faults."""
+
+    def __init__(self, name: str) -> None:
+        self.start, self.line = StartLine(), StepLine()
+        self._name = name
+        self._printer: StepPrinter | None = None
+
+    def vetted(self, vetted: VettedPlan) -> None:
+        """Show what is wrong with the plan."""
+        for fault in fault_lines(vetted.faults, self._name):
+            tell(fault)
+        self._printer = None if quiet() else StepPrinter(len(vetted.steps), self.line, verbose=verbose())
+
+    def step(self, action: Action, observation: Observation | None) -> None:
+        """Show the beginning (None) or the end of a step."""
+        self.start.end()
+        if self._printer is not None:
+            self._printer(action, observation)
+
+
+def _after(run: PlanRun, workspace: Path | None, *, apply_: bool, review: bool, as_json: bool) -> int:
+    """Do with the changes what the user wanted, or say how to get at them; return the exit code."""
+    assert run.result is not None
+    code, run_id = run.result.outcome.exit_code, run.folder.run_id
     if workspace is not None and run.session.baseline.omitted:
         from mindx.cli.copy_preview import tell_secrets
 
@@ -140,15 +164,12 @@ def command(
         from mindx.cli.changes_review import at_terminal
 
         if not at_terminal():
-            run_id = run.folder.run_id
             note(f"--review needs a terminal to ask at; `mindx changes apply {run_id}` takes the changes later")
-            return run.result.outcome.exit_code
-        return go_through(run.folder.path) or run.result.outcome.exit_code
+            return code
+        return go_through(run.folder.path) or code
     if run.result.changes and not as_json:
-        remark(
-            f"nothing is written to your files; `mindx changes show {run.folder.run_id}` shows what there is to apply"
-        )
-    return run.result.outcome.exit_code
+        remark(f"nothing is written to your files; `mindx changes show {run_id}` shows what there is to apply")
+    return code
 
 
 def _show(result: RunResult | None, as_json: bool) -> None:

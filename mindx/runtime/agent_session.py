@@ -26,20 +26,19 @@ from mindx.core.message import ChatMessage
 from mindx.core.run_config import RunConfig
 from mindx.errors import InputError, MindxError
 from mindx.runtime.agent_run import AgentRun
-from mindx.runtime.approval import ApprovalMemory
 from mindx.runtime.checkpoints import Continuation
-from mindx.runtime.conversation import ConversationStore, LocalConversationStore
+from mindx.runtime.command_inbox import CommandInbox
+from mindx.runtime.conversation import ConversationStore
 from mindx.runtime.event_queue import SessionEventQueue
-from mindx.runtime.journal import Logs, SessionJournal
 from mindx.runtime.lazy_sandbox import LazySandbox, OpenSession
 from mindx.runtime.session import Session
+from mindx.runtime.session_record import SessionRecord
 from mindx.sandbox.base import Sandbox
 
 if TYPE_CHECKING:
     from mindx.runtime.agent_runtime import AgentRuntime
 
 _LOG = logging.getLogger("mindx.runtime.agent_session")
-MAX_COMMANDS = 100
 
 
 class AgentSession:
@@ -66,27 +65,18 @@ class AgentSession:
         self.policy = policy
         self.state = SessionState.CREATED
         self.artifacts: dict[str, Any] = {}
-        self.pending: Continuation | None = None
         self._runtime = runtime
         self._config = config
         self._box = LazySandbox(lambda: open_session(environment, policy))
-        self._journal: SessionJournal | None = None
-        self._approvals = ApprovalMemory()
-        self._interrupted = False
-        self._store = conversation_store
-        if runtime.state_dir is not None:
-            folder = runtime.state_dir / "sessions" / session_id
-            self._journal = SessionJournal(folder)
-            self._approvals = ApprovalMemory(folder / "approvals.jsonl")
-            self._store = conversation_store or LocalConversationStore(folder)
-            self.pending, self._interrupted = self._journal.last, self._journal.interrupted
-        self.messages: list[ChatMessage] = [] if self._store is None else self._store.load(session_id)
-        self._commands: asyncio.Queue[tuple[SessionCommand, asyncio.Future[Any]]] = asyncio.Queue()
+        folder = None if runtime.state_dir is None else runtime.state_dir / "sessions" / session_id
+        self._record = SessionRecord(session_id, folder, conversation_store)
+        self.pending: Continuation | None = self._record.pending
+        self.messages: list[ChatMessage] = self._record.messages()
+        self._inbox = CommandInbox()
         self._events = SessionEventQueue(session_id, event_queue_size)
         self._actor: asyncio.Task[None] | None = None
         self._run: AgentRun | None = None
         self._run_task: asyncio.Task[AgentResult] | None = None
-        self._logs: Logs | None = None
 
     @property
     def box(self) -> Session | None:
@@ -176,8 +166,7 @@ class AgentSession:
         """Forget the conversation. Raises InputError (session_busy)."""
         self._not_busy()
         self.messages.clear()
-        if self._store is not None:
-            self._store.clear(self.session_id)
+        self._record.clear()
 
     async def close(self) -> None:
         """Cancel the run, wait for it, and end the container; may be called twice, and while it is called."""
@@ -188,10 +177,7 @@ class AgentSession:
     async def _send(self, command_type: SessionCommandType, payload: Mapping[str, Any]) -> Any:
         if self.state is SessionState.CLOSED:
             raise InputError("session_closed", f"the session {self.session_id} is closed")
-        if self._commands.qsize() >= MAX_COMMANDS:
-            raise InputError("session_commands_full", f"{MAX_COMMANDS} commands wait already; wait for their answers")
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._commands.put_nowait((SessionCommand(command_type, payload), answer))
+        answer = self._inbox.put(command_type, payload)
         self._wake()
         return await answer
 
@@ -203,29 +189,28 @@ class AgentSession:
         self.state = SessionState.READY
         self._events.put(SessionEventType.SESSION_READY)
         if self.pending is not None:
-            if self._interrupted:
+            if self._record.interrupted:
                 payload = {"reason": "the process of the run ended in the middle of it"}
                 self._events.put(SessionEventType.RUN_INTERRUPTED, payload, self.pending.checkpoint.source_run_id)
             self._offer()
         while self.state is not SessionState.CLOSED:
-            command, answer = await self._commands.get()
+            letter = await self._inbox.get()
+            name = letter.command.command_type.value
             try:
-                value = await self._obey(command)
+                value = await self._obey(letter.command)
             except MindxError as error:
-                rejected = {"command": command.command_type.value, "error": error.to_dict()}
-                self._events.put(SessionEventType.COMMAND_REJECTED, rejected)
-                _settle(answer, error)
+                self._events.put(SessionEventType.COMMAND_REJECTED, {"command": name, "error": error.to_dict()})
+                letter.settle(error)
             except Exception as error:  # noqa: BLE001 - whoever sent the command gets it
-                _LOG.exception("the session %s failed at %s", self.session_id, command.command_type.value)
+                _LOG.exception("the session %s failed at %s", self.session_id, name)
                 self.state = SessionState.FAILED
-                _settle(answer, error)
+                letter.settle(error)
             else:
-                _settle(answer, None, value)
-        while not self._commands.empty():
-            command, answer = self._commands.get_nowait()
-            closing = command.command_type in (SessionCommandType.CLOSE_SESSION, SessionCommandType.RUN_FINISHED)
+                letter.settle(None, value)
+        for letter in self._inbox.rest():
+            closing = letter.command.command_type in (SessionCommandType.CLOSE_SESSION, SessionCommandType.RUN_FINISHED)
             late = None if closing else InputError("session_closed", f"the session {self.session_id} is closed")
-            _settle(answer, late)
+            letter.settle(late)
 
     async def _obey(self, command: SessionCommand) -> Any:
         kind, payload = command.command_type, command.payload
@@ -258,8 +243,32 @@ class AgentSession:
         self._not_busy()
         name = run_id or self._runtime.new_id("run")
         self.artifacts.update(artifacts)
-        context = AgentContext(
-            run_id=name,
+        context = self._context(name, task, task_state, config, metadata, opening)
+        if continuation is not None:
+            continuation.fill(context)
+        elif in_conversation:
+            context.messages.append(ChatMessage.user(task))
+        logs = self._record.begin(context)
+        run = self._runtime.make_run(context, (self._hear,), logs, self._record.approvals)
+        self.pending = None
+        self._run = run
+        self._run_task = self._runtime.start(run)
+        self._run_task.add_done_callback(lambda task: self._tell_finished(run))
+        self.state = SessionState.RUNNING
+        self._events.put(SessionEventType.RUN_ACCEPTED, {"run_id": name}, name)
+        return name
+
+    def _context(
+        self,
+        run_id: str,
+        task: str,
+        task_state: TaskState,
+        config: RunConfig | None,
+        metadata: Mapping[str, Any],
+        opening: tuple[str, ...],
+    ) -> AgentContext:
+        return AgentContext(
+            run_id=run_id,
             task=task,
             task_state=task_state,
             session_id=self.session_id,
@@ -273,26 +282,6 @@ class AgentSession:
             open_sandbox=self._box.open,
             operator_engine=self._box.engine,
         )
-        if continuation is None:
-            if in_conversation:
-                context.messages.append(ChatMessage.user(task))
-        else:
-            context.evidence.update((item.evidence_id, item) for item in continuation.evidence)
-            context.artifact_refs.update((item.artifact_id, item) for item in continuation.artifact_refs)
-            context.observations = tuple(item.observation() for item in continuation.unknown)
-            context.metadata["continued_from"] = continuation.checkpoint.checkpoint_id
-        journal = None if self._journal is None else self._journal.run(context)
-        self._logs = Logs(journal, self.session_id, self._store)
-        if self._store is not None:
-            self._store.append(self.session_id, context.messages)
-        run = self._runtime.make_run(context, (self._hear,), self._logs, self._approvals)
-        self.pending = None
-        self._run = run
-        self._run_task = self._runtime.start(run)
-        self._run_task.add_done_callback(lambda task: self._tell_finished(run))
-        self.state = SessionState.RUNNING
-        self._events.put(SessionEventType.RUN_ACCEPTED, {"run_id": name}, name)
-        return name
 
     def _continue(self, checkpoint_id: str | None, config: RunConfig | None) -> str:
         self._not_busy()
@@ -308,8 +297,7 @@ class AgentSession:
     def _append(self, text: str) -> None:
         self._not_busy()
         message = ChatMessage.user(text)
-        if self._store is not None:
-            self._store.append(self.session_id, [message])
+        self._record.add([message])
         self.messages.append(message)
         self._events.put(SessionEventType.USER_MESSAGE_APPENDED, {"text": text})
 
@@ -328,8 +316,7 @@ class AgentSession:
         self._events.put(SessionEventType.AGENT_EVENT, {"event": event}, event.run_id)
 
     def _tell_finished(self, run: AgentRun) -> None:
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._commands.put_nowait((SessionCommand(SessionCommandType.RUN_FINISHED, {"run": run}), answer))
+        self._inbox.put_own(SessionCommandType.RUN_FINISHED, {"run": run})
 
     async def _finished(self, run: AgentRun) -> None:
         if run is not self._run:
@@ -340,11 +327,7 @@ class AgentSession:
             return
         self.messages.extend(result.messages)
         self.pending = run.continuation
-        try:
-            if self._logs is not None and self._logs.journal is not None:
-                await self._logs.journal.ended(result, run.continuation)
-        except MindxError:  # the run has ended all the same; a restart will find it interrupted
-            _LOG.exception("the end of the run %s could not be written", result.run_id)
+        await self._record.ended(result, run.continuation)
         if result.error_info is not None and result.error_info.code.value == "sandbox_failed":
             await self._box.close()  # the next run gets a new one
         if self.state is not SessionState.CLOSING:
@@ -374,8 +357,7 @@ class AgentSession:
             await asyncio.wait({self._run_task})
             await self._finished(run)
         await self._box.close()
-        if self._journal is not None:
-            self._journal.close()
+        self._record.close()
         self.state = SessionState.CLOSED
         self._events.put(SessionEventType.SESSION_CLOSED, {"dropped_events": self._events.dropped})
         self._runtime.forget_session(self.session_id)
@@ -385,12 +367,3 @@ class AgentSession:
             raise InputError("session_busy", f"the session {self.session_id} has a run that goes on: {self.run_id}")
         if self.state in (SessionState.CLOSING, SessionState.CLOSED, SessionState.FAILED):
             raise InputError("session_closed", f"the session {self.session_id} is {self.state.value}")
-
-
-def _settle(answer: asyncio.Future[Any], error: Exception | None, value: Any = None) -> None:
-    if answer.done():  # the one who asked has gone
-        return
-    if error is None:
-        answer.set_result(value)
-    else:
-        answer.set_exception(error)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mindx.core.action import ActionRequest, ActionRisk, ActionType
+from mindx.core.agent_context import AgentContext
 from mindx.core.agent_error import AgentError, ErrorCode, ErrorPhase
 from mindx.core.checkpoint import ContinuationCheckpoint, ExecutionBoundary, TaskState
 from mindx.core.count import counted
@@ -83,6 +84,13 @@ class Continuation:
             f"{item.observation().message}. Its arguments were {dict(item.arguments)!r:.2000}" for item in self.unknown
         ]
         return tuple(texts)
+
+    def fill(self, context: AgentContext) -> None:
+        """Give the next run what it inherits."""
+        context.evidence.update((item.evidence_id, item) for item in self.evidence)
+        context.artifact_refs.update((item.artifact_id, item) for item in self.artifact_refs)
+        context.observations = tuple(item.observation() for item in self.unknown)
+        context.metadata["continued_from"] = self.checkpoint.checkpoint_id
 
 
 def effect_unknown(step: Step) -> bool:

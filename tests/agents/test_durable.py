@@ -260,7 +260,7 @@ def test_an_action_does_not_begin_when_it_cannot_be_written_down(tmp_path):
         )
         async with runtime:
             session = runtime.create_session("s")
-            file = session._journal._file
+            file = session._record._journal._file
             file.append([])
             full = os.open("/dev/full", os.O_WRONLY)
             spare = os.dup(file._handle)
