@@ -276,13 +276,29 @@ def _python(argv: Argv) -> Iterator[Inner]:
             rest = words[position + 1 + skip :]
             if module in _MODULE_PROGRAMS:
                 yield Inner(argv=(module, *rest))
-            elif module in _MODULE_RUNNERS and "-m" in rest:
-                yield from _python((argv[0], *rest[rest.index("-m") :]))
+            elif module in _MODULE_RUNNERS:
+                yield from _run_module(argv[0], module, rest)
             elif isinstance(module, Dynamic):
                 yield Inner(unknown=f"which module {argv[0]} runs is known only when it runs")
             return
         if skip:
             yield from _python((argv[0], *words[position + 2 :]))
+            return
+
+
+def _run_module(python: str, runner: str, words: Argv) -> Iterator[Inner]:
+    """Yield what `python -m cProfile -m pip install` runs in the end; runpy takes the module without an option."""
+    if runner == "runpy":
+        yield from _python((python, "-m", *words))
+        return
+    for position, word in enumerate(words):
+        rest = words[position + 1 :]
+        name, equals, value = word.partition("=")
+        if word == "-m" or (len(name) > 3 and "--module".startswith(name)):
+            yield from _python((python, "-m", *([value] if equals else []), *rest))
+            return
+        if word.startswith("-m"):
+            yield from _python((python, "-m", word[2:], *rest))
             return
 
 
