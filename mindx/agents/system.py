@@ -41,14 +41,13 @@ from mindx.core.protocols import Asker, EventHandler, HumanApprovalHandler
 from mindx.errors import InputError
 from mindx.policy.engine import PolicyEngine
 from mindx.policy.load import LoadedPolicy, load_policy
-from mindx.policy.text import as_yaml
 from mindx.providers.base import BaseProvider
 from mindx.providers.borrowed import BorrowedProvider
 from mindx.runtime.lazy_sandbox import LazySandbox
 from mindx.runtime.sandboxes import SandboxFactory, docker_sandbox
 from mindx.runtime.session import Session
 from mindx.runtime.tasks.atomic import is_free as is_unlocked
-from mindx.runtime.tasks.atomic import locked, replace_file
+from mindx.runtime.tasks.atomic import locked
 from mindx.runtime.vetting import tools_for
 
 AGINT_ID = "agint"
@@ -222,9 +221,7 @@ class MindSystem(MissionSystem):
             provider=BorrowedProvider(self.provider),
             policy=self.policy,
             campaigns=lambda: [one.told for one in store.history().campaigns],
-            config=CoordinatorConfig(
-                improvement_script=self._script, improvement_policy=self._policy_file(), model=self.model
-            ),
+            config=CoordinatorConfig(improvement_script=self._script, model=self.model),
             now=self._now,
         )
         self.coordinator = await held.enter_async_context(coordinator)
@@ -242,12 +239,6 @@ class MindSystem(MissionSystem):
             now=self._now,
         )
         self.mastermind = await held.enter_async_context(mastermind)
-
-    def _policy_file(self) -> str:
-        """Write down the policy in force, all its layers together, for the process of the improvement agent."""
-        path = self.folder / "policy.yaml"
-        replace_file(path, as_yaml(self.policy.policy).encode())
-        return str(path)
 
     def _strategist(self, campaign: StrategicCampaign, keep: Callable[[StrategicCampaign], None]) -> CampaignStrategist:
         desk = CampaignDesk(

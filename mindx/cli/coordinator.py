@@ -45,8 +45,6 @@ from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.folders import mind_dir
 from mindx.errors import InputError
-from mindx.policy.text import as_yaml
-from mindx.runtime.tasks.atomic import replace_file
 
 EPILOG = """\b
 Examples:
@@ -190,12 +188,8 @@ def work(workspace: Path, improvement_script: Path | None, policy: str | None, a
     from mindx.settings import effective_policy
 
     loaded = effective_policy(policy, None, workspace)
-    file = mind_dir() / "work_policy.yaml"  # for the process of the improvement agent: all layers together
-    replace_file(file, as_yaml(loaded.policy).encode())
     # Who asks for it has decided that this machine has the time.
-    config = CoordinatorConfig(
-        improvement_script=improvement_script, improvement_policy=str(file), max_cpu_percent=100.0
-    )
+    config = CoordinatorConfig(improvement_script=improvement_script, max_cpu_percent=100.0)
     try:
         ended = _in_coordinator(
             lambda made: made.worker.work_once(),

@@ -6,7 +6,6 @@ started and never finished is unknown: the next run is told so, and mindx does n
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from mindx.core.agent_context import AgentContext
 from mindx.core.agent_result import AgentResult
 from mindx.core.checkpoint import BoundaryReason, BoundaryScope, ContinuationCheckpoint, ExecutionBoundary, TaskState
 from mindx.core.evidence import ArtifactRef, Evidence
+from mindx.core.lock_file import hold_lock
 from mindx.core.message import ChatMessage
 from mindx.core.observation import Observation
 from mindx.core.output import plain_value
@@ -38,15 +38,12 @@ class SessionJournal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            handle = hold_lock(folder / "lock")
         except OSError as error:
             raise StateError("state_unwritable", f"{folder} cannot be used: {error.strerror}") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise InputError("session_in_use", f"the session {folder.name} is open in another process") from None
+        if handle is None:
+            raise InputError("session_in_use", f"the session {folder.name} is open in another process")
+        self._lock = handle
         self._file = AppendFile(folder / "journal.jsonl")
         self.last: Continuation | None = None
         self.interrupted = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from mindx.core.atomic_file import write_whole
 from mindx.core.folders import state_dir
+from mindx.core.lock_file import hold_lock
 from mindx.core.table import Table, key, several, table, text, whole
 from mindx.errors import ImageError, ImageInputError
 
@@ -113,18 +113,17 @@ def locked(name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[No
     path = images_dir() / f"{name}.lock"
     try:
         images_dir().mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = hold_lock(path)
+        if handle is None:
+            waiting()
+            handle = hold_lock(path, None)
     except OSError as error:
         raise _unusable(path, error) from error
+    assert handle is not None
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(descriptor)
+        os.close(handle)
 
 
 def _unusable(path: Path, error: OSError) -> ImageError:

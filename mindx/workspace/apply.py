@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mindx.core.lock_file import take_lock
 from mindx.core.nearest import nearest_id
 from mindx.errors import InputError, MindxError, Phase, WorkspaceError
 from mindx.workspace.changes import Change, executable, is_history
@@ -296,10 +296,8 @@ def _clean(journal: Journal) -> None:
 def _locked(run: ChangesFolder) -> Iterator[None]:
     handle = os.open(run.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _refused("apply_busy", "another apply or undo of this run is at work; wait for it") from None
+        if not take_lock(handle):
+            raise _refused("apply_busy", "another apply or undo of this run is at work; wait for it")
         yield
     finally:
         os.close(handle)
@@ -308,11 +306,11 @@ def _locked(run: ChangesFolder) -> Iterator[None]:
 def _lock_target(root: int) -> None:
     """Hold the folder until its handle is closed: two runs do not write to one folder at once."""
     try:
-        fcntl.flock(root, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise _refused("apply_busy", "another apply or undo writes to this folder; wait for it") from None
+        free = take_lock(root)
     except OSError:
         return  # a file system without locks; each step still looks at what it replaces
+    if not free:
+        raise _refused("apply_busy", "another apply or undo writes to this folder; wait for it")
 
 
 def _phase(path: Path) -> str:

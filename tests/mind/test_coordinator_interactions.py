@@ -16,6 +16,7 @@ from mindx.agents.coordinator import interaction_store
 from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.coordinator.interaction import Interaction, InteractionStatus, InteractionType
 from mindx.errors import InputError, StateError
+from mindx.policy.load import load_policy
 from tests.mind.coordinator_support import TOOL, Improver, in_coordinator
 
 IMPROVE = InteractionType.COMPONENT_IMPROVEMENT
@@ -45,6 +46,22 @@ def test_an_interaction_has_the_fields_of_the_seeds_and_reads_back(tmp_path):
     assert request.tool_spec.id == "word_count"
     assert (request.interaction_id, request.workspace) == (document["interaction_id"], None)
     assert "why" in request.context
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_improvements_are_made_under_the_coordinators_policy(tmp_path, own):
+    """The process of the improvement agent gets what is in force here, all layers together, unless another is named."""
+    improver, policy = Improver(), load_policy("read-only")
+
+    async def work(made):
+        return await made.ask(IMPROVE, "a new tool", metadata=TOOL, agent_id="mastermind")
+
+    config = {"improvement_policy": "python-dev"} if own else {}
+    in_coordinator(tmp_path, work, improve=improver, policy=policy, config=config)
+    [request] = improver.requests
+    assert load_policy(request.policy).policy.limits == load_policy("python-dev" if own else "read-only").policy.limits
+    assert load_policy(request.policy).policy.name == ("python-dev" if own else "read-only")
+    assert (tmp_path / "policy.yaml").exists() is not own
 
 
 def test_each_type_is_routed_to_what_does_it(tmp_path):

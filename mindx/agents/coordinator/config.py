@@ -25,7 +25,7 @@ class CoordinatorConfig(BaseModel):
     verify_timeout_s: float = Field(default=300.0, gt=0, le=3600)
     listener_timeout_s: float = Field(default=5.0, gt=0, le=60)
     improvement_model: str = Field(default="", description="The model of the improvement agent; empty: its own.")
-    improvement_policy: str = Field(default="", description="The policy of its containers; empty: its own.")
+    improvement_policy: str = Field(default="", description="The policy of its containers; empty: the coordinator's.")
     improvement_script: Path | None = Field(default=None, description="Its model's turns from a file, for tries.")
     auto_apply: bool = Field(
         default=True, description="Apply what is not critical; else a person looks at all changes."

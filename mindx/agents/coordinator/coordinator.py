@@ -44,13 +44,15 @@ from mindx.agents.coordinator.worker import BacklogWorker
 from mindx.agents.improvement.paths import IMPROVEMENT_FOLDER
 from mindx.errors import InputError, MindxError
 from mindx.policy.load import LoadedPolicy
+from mindx.policy.text import as_yaml
 from mindx.providers.base import BaseProvider
 from mindx.runtime.run_ids import new_id as fresh_id
-from mindx.runtime.tasks.atomic import locked
+from mindx.runtime.tasks.atomic import locked, replace_file
 
 logger = logging.getLogger("coordinator")
 COORDINATOR_ID = "coordinator"
 LOCK = "coordinator.lock"
+POLICY_FILE = "policy.yaml"
 SHOWN_CAMPAIGNS, SHOWN_ITEMS = 3, 50
 Handler = Callable[[Interaction], Awaitable[Any]]
 _HEAVY = frozenset({InteractionType.SYSTEM_ANALYSIS, InteractionType.VERIFY_TASK})
@@ -63,7 +65,8 @@ class CoordinatorAgent:
     `improve` has code changed (None: nothing improves here), and keeps what it made in `improvement/` of the state
     folder (`call_improvement` does); `provider` answers queries and analyses. `project` is the folder that is looked
     at and improved, None for none. `verifier` None makes one for the project, under `policy` (None: the preset
-    `default`); `campaigns` gives the past campaigns, the latest last. Opening it takes the state folder's lock and
+    `default`), as are the containers of improvements where `config` names no policy; `campaigns` gives the past
+    campaigns, the latest last. Opening it takes the state folder's lock and
     marks what a dead host left in progress as INTERRUPTED. Raises InputError (coordinator_in_use) when another one has
     it open, StateError when the database cannot be used.
     """
@@ -105,6 +108,8 @@ class CoordinatorAgent:
         self._held = ExitStack()
         try:
             self._open()
+            if policy is not None and not self.config.improvement_policy:
+                self.config = self.config.model_copy(update={"improvement_policy": self._write_policy(policy)})
         except BaseException:
             self._held.close()
             raise
@@ -141,6 +146,12 @@ class CoordinatorAgent:
         self.interrupted = self.interactions.interrupt(self.time())
         self.backlog.interrupt_all()
         self.agents.register(COORDINATOR_ID, COORDINATOR_ID, self.time(), instance=self)
+
+    def _write_policy(self, policy: LoadedPolicy) -> str:
+        """Write down the policy in force, all its layers together, for the process of the improvement agent."""
+        path = self.state_dir / POLICY_FILE
+        replace_file(path, as_yaml(policy.policy).encode())
+        return str(path)
 
     def time(self) -> datetime:
         """Return the time by this coordinator's clock."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from mindx.core.atomic_file import write_whole
+from mindx.core.lock_file import hold_lock
 from mindx.errors import InputError, StateError
 
 T = TypeVar("T")
-RETRY_S = 0.005
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -79,16 +77,12 @@ def locked(path: Path, busy: InputError, wait_s: float = 0.0) -> Iterator[None]:
     Raises `busy` when it is still held after `wait_s`, during which the thread is blocked; and StateError.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        handle = hold_lock(path, wait_s)
     except OSError as error:
         raise unwritable(path, error) from error
+    if handle is None:
+        raise busy
     try:
-        until = time.monotonic() + wait_s
-        while not _taken(handle):
-            if time.monotonic() >= until:
-                raise busy
-            time.sleep(RETRY_S)
         yield
     finally:
         os.close(handle)
@@ -103,14 +97,6 @@ def is_free(path: Path) -> bool:
             return True
     except InputError:
         return False
-
-
-def _taken(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def unwritable(path: Path, error: OSError) -> StateError:
