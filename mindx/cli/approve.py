@@ -12,15 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import colours, styled
-from mindx.cli.status_line import StepLine
 from mindx.core.command import Exec
 from mindx.core.count import counted
 from mindx.policy.approval import Approval, ApprovalRequest, Approver, answers_from
+
+if TYPE_CHECKING:
+    from mindx.cli.status_line import StepLine
 
 TERMINAL = "/dev/tty"
 MAX_INPUT_LINES = 20

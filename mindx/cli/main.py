@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -15,6 +16,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # While the rest is imported nothing is there yet to clean up: Ctrl-C ends us without a word, and no traceback.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Imports make a hundred thousand objects that stay: to look through them every 700 is a tenth of a short command.
+    gc.set_threshold(20_000)
     import logging
 
     from mindx.cli.errors import INTERRUPTED, guarded

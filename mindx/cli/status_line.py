@@ -9,13 +9,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
-from typing_extensions import Self
 
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import colours, note
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 TICK_S = 0.5
 STEP_TICK_S = 0.2

@@ -72,8 +72,10 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; for a name that does not exist, name the nearest that does."""
+        if args[0] in VERBS or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
         near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
-        if near and not args[0].startswith("-") and near[0] != args[0]:
+        if near:
             ctx.fail(f"there is no command {args[0]!r}; did you mean {near[0]}?")
         return super().resolve_command(ctx, args)
 
