@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,10 +33,11 @@ class Database:
             self._db = sqlite3.connect(place, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as error:
             raise self.failure(error) from error
+        self._closing = weakref.finalize(self, self._db.close)  # whoever has it forgets to, and so does who was cut off
         try:
             self._open(schema, version)
         except (ValueError, sqlite3.Error) as error:
-            self._db.close()
+            self.close()
             raise self.failure(error) from error
 
     def _open(self, schema: str, version: int) -> None:
@@ -79,5 +81,5 @@ class Database:
         return StateError(f"{self.what}_corrupt", message, details=details)
 
     def close(self) -> None:
-        """Let go of the file; may be called twice."""
-        self._db.close()
+        """Let go of the file; may be called twice. What nobody holds any more is closed by itself."""
+        self._closing()
