@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mindx.core.folders import calling_home
 from mindx.core.table import Kind, Problem, Table, TableError, key, keys_of, several, text
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mindx.sandbox.project_image import ProjectImage
 
 NAME = "mindx.yaml"
+W = TypeVar("W", bound="Wishes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ _IMAGE = Kind(_read_image, {"anyOf": [_IMAGE_NAME.schema, ImageWish.schema()]})
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes(Table):
-    """The keys of a mindx.yaml, and of the user's own config.yaml. All are optional.
+    """The keys of a mindx.yaml. All are optional.
 
     `policy` is a preset's name or a path beside the file, `image` a base image's name or what is added to one,
     `exclude` are .gitignore patterns of what stays out of the workspace.
@@ -65,6 +66,29 @@ class Wishes(Table):
     policy: str | None = key(text(1, 1024, none=True), None)
     image: str | ImageWish | None = key(_IMAGE, None)
     exclude: tuple[str, ...] = key(GLOBS, ())
+
+
+def _read_pairs(value: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the keys and values of a mapping, which whoever knows them looks at."""
+    if isinstance(value, tuple):
+        return value
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValueError("this must be a list of keys and values")
+    return tuple(value.items())
+
+
+_PAIRS = Kind(_read_pairs, {"type": "object"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserWishes(Wishes):
+    """The keys of the user's own config.yaml: `campaign` and `coordinator` bound the society (mindx.society_settings).
+
+    A project has no say in these.
+    """
+
+    campaign: tuple[tuple[str, Any], ...] = key(_PAIRS, ())
+    coordinator: tuple[tuple[str, Any], ...] = key(_PAIRS, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,15 +230,24 @@ def policy_path(wishes: Wishes, path: Path) -> Path | None:
 
 
 def parse_wishes(data: bytes, path: Path) -> Wishes:
-    """Return the keys of a file; `path` is for the message. Raises InputError (project_file_invalid)."""
+    """Return the keys of a project's file; `path` is for the message. Raises InputError (project_file_invalid)."""
+    return _parse(Wishes, data, path)
+
+
+def parse_user_wishes(data: bytes, path: Path) -> UserWishes:
+    """Return the keys of the user's own file; `path` is for the message. Raises InputError (project_file_invalid)."""
+    return _parse(UserWishes, data, path)
+
+
+def _parse(wishes: type[W], data: bytes, path: Path) -> W:
     document = read_document(data)
     faults = [f"line {fault.line}: {fault.message}" for fault in document.faults]
     value = {} if document.value is None else document.value
     if not faults and not isinstance(value, dict):
-        faults = [f"it must be a mapping with the keys {', '.join(item.name for item in keys_of(Wishes))}"]
+        faults = [f"it must be a mapping with the keys {', '.join(item.name for item in keys_of(wishes))}"]
     if not faults:
         try:
-            return Wishes.read(value)
+            return wishes.read(value)
         except TableError as error:
             faults = [_fault(problem) for problem in error.problems]
     raise _invalid(path, "; ".join(faults))

@@ -12,7 +12,15 @@ from mindx.core.folders import CONFIG_VARIABLE, STATE_VARIABLE
 from mindx.errors import InputError
 from mindx.policy.layers import Merged, load_layers, user_policy_path
 from mindx.policy.load import LoadedPolicy, read_policy_file
-from mindx.project_file import ProjectFile, Wishes, find_project_file, layer_of, parse_wishes, policy_path
+from mindx.project_file import (
+    ProjectFile,
+    UserWishes,
+    Wishes,
+    find_project_file,
+    layer_of,
+    parse_user_wishes,
+    policy_path,
+)
 from mindx.project_file import read_project_file as read_project
 
 POLICY_FLAG, IMAGE_FLAG = "--policy", "--image"
@@ -51,7 +59,7 @@ class Settings:
     exclude: tuple[str, ...]
     project: ProjectFile | None
     user_path: Path
-    user: Wishes
+    user: UserWishes
 
 
 def read_settings(
@@ -66,7 +74,9 @@ def read_settings(
     """
     environ = os.environ if environ is None else environ
     user_path = user_policy_path().with_name(USER_FILE)
-    user = parse_wishes(read_policy_file(str(user_path)), user_path) if os.path.lexists(user_path) else Wishes()
+    user = UserWishes()
+    if os.path.lexists(user_path):
+        user = parse_user_wishes(read_policy_file(str(user_path)), user_path)
     path = find_project_file(workspace) if workspace is not None and workspace.is_dir() else None
     project = read_project(path) if path is not None else None
     user_policy = policy_path(user, user_path)

@@ -180,7 +180,8 @@ class MindSystem(MissionSystem):
     """The whole society: the Coordinator and Mastermind too. It holds the folder as long as it is open.
 
     `improve` has tools and components developed; None calls the self-improvement agent as a process of its own, whose
-    model is the endpoint of the settings, or the turns of `improvement_script`. `on_campaign` hears how campaigns go.
+    model is the endpoint of the settings, or the turns of `improvement_script`. `campaign_budget` and
+    `coordinator_config` None are the defaults. `on_campaign` hears how campaigns go.
     Opening raises InputError (system_in_use) when another system has the folder.
     """
 
@@ -194,12 +195,14 @@ class MindSystem(MissionSystem):
         improve: Improve | None = None,
         improvement_script: Path | None = None,
         campaign_budget: CampaignBudget | None = None,
+        coordinator_config: CoordinatorConfig | None = None,
         on_campaign: CampaignListener = lambda campaign, text: None,
         **options: Any,
     ) -> None:
         super().__init__(folder, provider, **options)
         self._improve, self._script = improve, improvement_script
         self._campaign_budget = campaign_budget or CampaignBudget()
+        self._coordinator_config = coordinator_config or CoordinatorConfig()
         self._on_campaign = on_campaign
         self._box = self.container(None)
         self.coordinator: CoordinatorAgent
@@ -213,6 +216,8 @@ class MindSystem(MissionSystem):
         held.enter_context(locked(self.folder / LOCK_FILE, busy))
         await super()._opened(held)
         store = CampaignStore(self.folder)
+        asked = {"improvement_script": self._script, "model": self.model}
+        asked = {name: value for name, value in asked.items() if value}
         coordinator = CoordinatorAgent(
             self.folder,
             beliefs=self.beliefs,
@@ -221,7 +226,7 @@ class MindSystem(MissionSystem):
             provider=BorrowedProvider(self.provider),
             policy=self.policy,
             campaigns=lambda: [one.told for one in store.history().campaigns],
-            config=CoordinatorConfig(improvement_script=self._script, model=self.model),
+            config=self._coordinator_config.model_copy(update=asked),
             now=self._now,
         )
         self.coordinator = await held.enter_async_context(coordinator)

@@ -26,6 +26,7 @@ from mindx.core.folders import mind_dir
 from mindx.core.run import Outcome
 from mindx.errors import InputError, SandboxError
 from mindx.settings import effective_policy
+from mindx.society_settings import campaign_budget, coordinator_config
 
 EPILOG = """\b
 Examples:
@@ -66,6 +67,9 @@ def command() -> None:
 @click.option(
     "--max-cycles", metavar="N", type=click.IntRange(1, 10_000), help="Stop the agent after N cycles.  [default: 25]"
 )
+@click.option("--max-seconds", metavar="S", type=click.FloatRange(min=0, min_open=True), help="Stop after S seconds.")
+@click.option("--max-tokens", metavar="N", type=click.IntRange(1), help="Stop after N tokens of the model.")
+@click.option("--max-developments", metavar="N", type=click.IntRange(0, 100), help="Have at most N tools developed.")
 @click.option(
     "--every",
     metavar="SECONDS",
@@ -88,6 +92,9 @@ def run_campaign(
     campaign_id: str,
     resume: str,
     max_cycles: int | None,
+    max_seconds: float | None,
+    max_tokens: int | None,
+    max_developments: int | None,
     every: float | None,
     policy: str | None,
     model: str,
@@ -95,10 +102,15 @@ def run_campaign(
     improvement_script: Path | None,
     as_json: bool,
 ) -> int:
-    """Run a campaign on a DIRECTIVE; without one, on finding and building what the system lacks."""
+    """Run a campaign on a DIRECTIVE; without one, on finding and building what the system lacks.
+
+    What is not given here is as `campaign:` and `coordinator:` in your config.yaml say (docs/society.md).
+    """
     if resume and (directive.strip() or campaign_id or every):
         raise click.UsageError("--resume takes a campaign as it is: give no directive, --id or --every with it")
     loaded = effective_policy(policy)
+    flags = {"max_seconds": max_seconds, "max_tokens": max_tokens, "max_developments": max_developments}
+    budget, config = campaign_budget(flags), coordinator_config()
     provider = provider_of(script, model)
     record = WorkRecord(loaded, run_store())
     system = MindSystem(
@@ -108,6 +120,8 @@ def run_campaign(
         model=model,
         record=record,
         improvement_script=None if improvement_script is None else improvement_script.absolute(),
+        campaign_budget=budget,
+        coordinator_config=config,
     )
 
     async def run() -> StrategicCampaign | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,15 +62,38 @@ def show(policy: str | None, image: str | None, workspace: Path, origin: bool, a
         "state_dir": (str(state_dir()), STATE_VARIABLE if os.environ.get(STATE_VARIABLE) else "built-in"),
         "engine": _engine(),
     }
+    rows |= _of_society(settings)
     for name, near in unknown_variables(os.environ).items():
         note(f"{name} is no variable of mindx" + (f"; did you mean {near}?" if near else ""))
     if as_json:
         values = {name: {"value": value, "origin": source} for name, (value, source) in rows.items()}
         print_json(render_json({"schema_version": SCHEMA_VERSION, "settings": values}))
         return
+    width = max(14, *map(len, rows))
     for name, (value, source) in rows.items():
         shown = ", ".join(value) if isinstance(value, list) else "-" if value is None else str(value)
-        click.echo(escape_line(f"{name:<14} {shown or '-'}" + (f"  ({source})" if origin else "")))
+        click.echo(escape_line(f"{name:<{width}} {shown or '-'}" + (f"  ({source})" if origin else "")))
+
+
+def _of_society(settings: Settings) -> dict[str, tuple[Any, str]]:
+    """Return a row for each value of campaigns and the coordinator that the user's file sets; none has another origin.
+
+    Raises InputError when they cannot be used.
+    """
+    set_here = {"campaign": settings.user.campaign, "coordinator": settings.user.coordinator}
+    if not any(set_here.values()):
+        return {}
+    from mindx.society_settings import campaign_budget, coordinator_config
+
+    values = {
+        "campaign": campaign_budget(settings=settings).model_dump(mode="json"),
+        "coordinator": coordinator_config(settings).model_dump(mode="json"),
+    }
+    return {
+        f"{part}.{name}": (json.dumps(values[part][name]), str(settings.user_path))
+        for part, names in set_here.items()
+        for name, _ in names
+    }
 
 
 def _base_origin(merged: Merged, settings: Settings) -> str:

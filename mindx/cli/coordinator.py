@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from functools import partial
@@ -17,7 +17,6 @@ from mindx.agents.constitution import Constitution
 from mindx.agents.coordinator.agent_registry import AgentRegistry
 from mindx.agents.coordinator.backlog import Backlog
 from mindx.agents.coordinator.backlog_item import OPEN, BacklogItem, BacklogStatus, WaitsFor
-from mindx.agents.coordinator.config import CoordinatorConfig
 from mindx.agents.coordinator.consent import Consent
 from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.coordinator.database import FILE, CoordinatorDatabase
@@ -189,14 +188,14 @@ def work(workspace: Path, improvement_script: Path | None, policy: str | None, a
 
     loaded = effective_policy(policy, None, workspace)
     # Who asks for it has decided that this machine has the time.
-    config = CoordinatorConfig(improvement_script=improvement_script, max_cpu_percent=100.0)
+    asked = {"max_cpu_percent": 100.0} | ({"improvement_script": improvement_script} if improvement_script else {})
     try:
         ended = _in_coordinator(
             lambda made: made.worker.work_once(),
             busy=False,
             project=workspace.absolute(),
             policy=loaded,
-            config=config,
+            asked=asked,
         )
     except KeyboardInterrupt:
         note("what was begun is on the backlog as interrupted; approve it to have it done again")
@@ -235,15 +234,23 @@ def _opened() -> Iterator[_Parts]:
         database.close()
 
 
-def _in_coordinator(do: Any, *, busy: bool = True, **options: Any) -> Interaction | None:
-    """Have a coordinator of our own do something; None when another one runs and `busy` says that it will do it."""
+def _in_coordinator(
+    do: Any, *, busy: bool = True, asked: Mapping[str, Any] | None = None, **options: Any
+) -> Interaction | None:
+    """Have a coordinator of our own do something; None when another one runs and `busy` says that it will do it.
+
+    It works with what the settings say, but for what is `asked` of its configuration.
+    """
+    from mindx.society_settings import coordinator_config
+
+    config = coordinator_config().model_copy(update=asked or {})
 
     async def main() -> Any:
         folder = mind_dir()
         with BeliefSystem(folder / BELIEFS_FILE) as beliefs:
             improve = partial(call_improvement, work_dir=folder / IMPROVEMENT_FOLDER)
             async with CoordinatorAgent(
-                folder, beliefs=beliefs, constitution=Constitution.of(folder), improve=improve, **options
+                folder, beliefs=beliefs, constitution=Constitution.of(folder), improve=improve, config=config, **options
             ) as made:
                 return await do(made)
 

@@ -1,6 +1,7 @@
 """Settings: who goes before whom, what a project may and may not do, and names that are nearly right."""
 
 import json
+import re
 
 import pytest
 
@@ -8,6 +9,7 @@ from mindx.core.folders import CONFIG_VARIABLE
 from mindx.errors import InputError
 from mindx.project_file import find_project_file, trust_project_file
 from mindx.settings import effective_policy, policy_in_force, read_settings, unknown_variables
+from mindx.society_settings import campaign_budget, coordinator_config
 
 
 @pytest.fixture
@@ -130,6 +132,45 @@ def test_a_policy_outside_its_folder_wants_trust(project, named, there):
     if there:
         trust_project_file(path)
         assert read_settings(workspace=project).project.trusted
+
+
+def test_the_users_own_file_bounds_campaigns_and_the_coordinator(project):
+    """A flag goes before the file, that before the defaults; a slip is told, with the key that was meant."""
+    file = write(project.parent / "config", "campaign: {max_tokens: 5, max_per_day: 2}\n", "config.yaml")
+    budget = campaign_budget({"max_tokens": 7, "max_seconds": None})
+    assert (budget.max_tokens, budget.max_per_day, budget.max_seconds) == (7, 2, 3600.0)
+    file.write_text("coordinator: {auto_apply: false, resources: {cpu_percent: 70}}\n")
+    config = coordinator_config()
+    assert (config.auto_apply, config.resources.cpu_percent, config.max_attempts) == (False, 70.0, 3)
+    for text, told in (
+        ("campaign: {max_token: 5}", "did you mean `max_tokens`?"),
+        ("campaign: {max_tokens: 0}", "max_tokens"),
+        ("campaign: 5", "campaign: this must be a list of keys and values"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=re.escape(told)) as caught:
+            campaign_budget()
+        assert str(file) in caught.value.message
+    file.unlink()
+    write(project, "campaign: {max_tokens: 5}\n")
+    with pytest.raises(InputError, match="there is no key 'campaign'"):  # a project bounds nobody
+        read_settings(None, None, project)
+
+
+def test_what_the_users_file_says_of_the_society_holds_on_the_command_line(mindx, script):
+    (mindx.folder / "config").mkdir()
+    file = mindx.folder / "config" / "config.yaml"
+    mindx.env["MINDX_CONFIG_DIR"] = str(file.parent)
+    file.write_text("campaign: {max_bdi_cycles: 3}\ncoordinator: {auto_apply: false}\n")
+    shown = mindx("config", "show", "--json").json["settings"]
+    assert shown["campaign.max_bdi_cycles"] == {"value": "3", "origin": str(file)}
+    assert shown["coordinator.auto_apply"] == {"value": "false", "origin": str(file)}
+    over = mindx("campaign", "run", "x", "--max-cycles", "4", "--script", script("x"))
+    assert (over.code, "the budget allows 1 to 3" in over.err) == (2, True)
+    file.write_text("coordinator: {auto_aply: false}\n")
+    for arguments in (("campaign", "run", "x", "--script", script("x")), ("coordinator", "work", "--workspace", ".")):
+        wrong = mindx(*arguments)
+        assert (wrong.code, "did you mean `auto_apply`?" in wrong.err) == (2, True)
 
 
 def test_a_trusted_image_without_a_policy_is_used(project):

@@ -1,4 +1,4 @@
-"""What a coordinator works with: bounds, limits and times. All have defaults; no agent and no file changes them."""
+"""What a coordinator works with: bounds, limits and times. All have defaults; no agent and no project changes them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from mindx.agents.coordinator.resources import ResourceLimits
 
 
 class CoordinatorConfig(BaseModel):
-    """Bounds of a coordinator, times in seconds, for a program that makes a CoordinatorAgent of its own.
+    """Bounds of a coordinator, times in seconds, for whoever runs it.
 
-    The command line takes the defaults, but for the model, the policy and the script of the work at hand.
+    The command line takes them from `coordinator:` of the user's config.yaml, but for the model, the policy and the
+    script of the work at hand.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
