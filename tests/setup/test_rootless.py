@@ -16,26 +16,19 @@ import pytest
 
 from mindx.sandbox.base_image import reference_of
 from mindx.sandbox.image_records import BaseImage
-from tests.setup.started_engine import started
+from tests.setup.started_engine import as_own_user, lacks_for_own_user, started
 
 UID = 4322
 STARTS_WITHIN_S = 60.0
 SCRIPTS = (shutil.which("dockerd-rootless.sh") or "", "/usr/share/docker.io/contrib/dockerd-rootless.sh")
 SCRIPT = next((path for path in SCRIPTS if path and os.path.exists(path)), None)
-PROGRAMS = ("rootlesskit", "slirp4netns", "newuidmap", "dockerd", "setpriv")
+PROGRAMS = ("rootlesskit", "slirp4netns", "dockerd")
 GAPS = "version: 1\nname: gaps\naccept_gaps: [{}]\ncommands:\n  - allow: [id, cat]\n"
 
 
 def lacks() -> str:
     """Return why no rootless engine can be tried here, "" when nothing is known to be missing."""
-    if os.geteuid() != 0:
-        return "needs root, to become a user of its own"
-    missing = [name for name in PROGRAMS if shutil.which(name) is None]
-    if missing or SCRIPT is None:
-        return f"needs {', '.join(missing or ['dockerd-rootless.sh'])}"
-    drop = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
-    tried = subprocess.run([*drop, "unshare", "-U", "-r", "true"], capture_output=True, text=True)
-    return f"users may not make namespaces here: {tried.stderr.strip()}" if tried.returncode else ""
+    return "needs dockerd-rootless.sh" if SCRIPT is None else lacks_for_own_user(UID, PROGRAMS)
 
 
 REASON = lacks()
@@ -46,24 +39,10 @@ pytestmark = [pytest.mark.skipif(bool(REASON), reason=REASON), pytest.mark.timeo
 def rootless() -> Iterator[str]:
     """The address of a rootless engine of a user that exists in its mount namespace only."""
     folder = Path(tempfile.mkdtemp(prefix="mindx-rootless-"))
-    folder.chmod(0o755)
     home = folder / "home"
-    home.mkdir()
-    os.chown(home, UID, UID)
-    (folder / "passwd").write_text(Path("/etc/passwd").read_text() + f"rootless:x:{UID}:{UID}::{home}:/bin/sh\n")
-    (folder / "group").write_text(Path("/etc/group").read_text() + f"rootless:x:{UID}:\n")
-    binds = []
-    for name in ("passwd", "group", "subuid", "subgid"):
-        if name.startswith("sub"):
-            (folder / name).write_text("rootless:200000:65536\n")
-        Path("/etc", name).touch()
-        binds.append(f"mount --bind {folder / name} /etc/{name}")
-    environ = [f"HOME={home}", f"XDG_RUNTIME_DIR={home}", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/bin"]
-    start = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "env", "-i", *environ, "sh", str(SCRIPT)]
-    start += ["--data-root", str(home / "data"), "--exec-root", str(home / "exec")]
-    script = " && ".join([*binds, 'exec "$@"'])
-    # With --kill-child all that it started ends with it.
-    hold = ["unshare", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", *start]
+    hold = as_own_user(
+        folder, UID, ["sh", str(SCRIPT), "--data-root", str(home / "data"), "--exec-root", str(home / "exec")]
+    )
     with started(hold, folder, f"unix://{home}/docker.sock", STARTS_WITHIN_S) as answering:
         yield answering
 
