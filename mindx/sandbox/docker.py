@@ -115,7 +115,8 @@ class DockerSandbox(FileRequests):
     def _create(self, client: docker.DockerClient, info: dict[str, Any], image: DerivedImage) -> attest.Asked:
         self._podman = podman.is_podman(info)
         controls = EngineControls.of(info)
-        runtimes.require(client, info, self.settings.runtime, image)
+        if not self._podman:  # it takes its own default whatever is asked, and attestation tells
+            runtimes.require(client, info, self.settings.runtime, image)
         cpuset = container.pick_cpus(self.settings.limits.cpus, controls.cpus)
         labels = container.labels(self.session_id, Owner.me(), self.settings)
         host = container.host_config(self.settings, self.ids, cpuset, controls)
