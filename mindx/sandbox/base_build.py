@@ -132,11 +132,11 @@ def _host_sources() -> tuple[Distribution, list[Source]]:
 
 def _import(client: docker.DockerClient, tar_path: Path, reference: str, labels: dict[str, str]) -> str:
     """Stream the tar into the engine and return the image's id."""
-    repository, _, tag = reference.rpartition(":")
     changes = [f"LABEL {label}={json.dumps(value)}" for label, value in labels.items()]
     changes += [f"ENV PATH={_PATH}", "ENV LANG=C.UTF-8", 'CMD ["/bin/bash"]']
     try:
-        said = client.api.import_image_from_file(str(tar_path), repository=repository, tag=tag, changes=changes)
+        # The name with its tag: Podman does not see one that comes beside it.
+        said = client.api.import_image_from_file(str(tar_path), repository=reference, changes=changes)
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, f"import the image {reference}") from error
     return parse_import(said, reference)
