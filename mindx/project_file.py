@@ -7,11 +7,12 @@ import difflib
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mindx.core.folders import calling_home
+from mindx.core.frozen import dataclass
 from mindx.core.table import Kind, Problem, Table, TableError, key, keys_of, several, text
 from mindx.errors import InputError
 from mindx.policy.document import MAX_FILE_BYTES, read_document

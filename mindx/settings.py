@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mindx.core.folders import CONFIG_VARIABLE, STATE_VARIABLE
+from mindx.core.frozen import dataclass
 from mindx.errors import InputError
 from mindx.policy.layers import Merged, load_layers, user_policy_path
 from mindx.policy.load import LoadedPolicy, read_policy_file

@@ -10,7 +10,6 @@ import sys
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from mindx.cli.escape import escape_line
 from mindx.cli.prose import colours, styled
 from mindx.core.command import Exec
 from mindx.core.count import counted
+from mindx.core.frozen import dataclass
 from mindx.policy.approval import Approval, ApprovalRequest, Approver, answers_from
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import click
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.prose import note, print_json
 from mindx.cli.render import action_label
-from mindx.cli.runs_output import prune_runs, show_output
+from mindx.cli.runs_output import show_output
+from mindx.cli.runs_prune import prune_runs
 from mindx.cli.store import complete_runs, find_run, run_store
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.plan import Action, parse_plan

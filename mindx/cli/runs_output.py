@@ -1,14 +1,11 @@
-"""`mindx runs output`: what a step printed; `mindx runs prune`: old runs go."""
+"""`mindx runs output`: what a step printed."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
-from datetime import datetime, timedelta, timezone
 from io import BytesIO
 from itertools import chain, islice, repeat
 from typing import Any, BinaryIO, Literal
@@ -18,18 +15,17 @@ import click
 from mindx.cli.escape import escape_line, in_ci
 from mindx.cli.options import json_option
 from mindx.cli.prose import note, print_json
-from mindx.cli.store import complete_runs, find_run, run_store
+from mindx.cli.store import complete_runs, find_run
 from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import OutputEncoding, decode_output
-from mindx.errors import InputError, StateError
+from mindx.errors import InputError
 from mindx.trace.read import read
 from mindx.trace.run_folder import RunFolder
 from mindx.trace.spool import Spool, SpoolName, lines_of
 
 _Stream = Literal["stdout", "stderr"]
 _BATCH_CHARS = 64 * 1024
-_PERIODS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 @click.command(
@@ -140,59 +136,3 @@ def _batches(pieces: Iterable[str]) -> Iterator[str]:
             yield "".join(waiting)
             waiting, size = [], 0
     yield "".join(waiting)
-
-
-@click.command(
-    name="prune", epilog="\b\nExamples:\n  mindx runs prune --older-than 30d --dry-run\n  mindx runs prune --keep 20"
-)
-@click.option("--older-than", "older_than", metavar="AGE", help="Remove runs older than this: 12h, 30d, 4w.")
-@click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N.")
-@click.option("--dry-run", is_flag=True, help="Only list what would go.")
-@json_option
-def prune_runs(older_than: str | None, keep: int | None, dry_run: bool, as_json: bool) -> None:
-    """Remove old runs with their changes; one that is going on stays. With both options both must say so."""
-    if older_than is None and keep is None:
-        raise click.UsageError("say which runs: --older-than AGE, --keep N, or both")
-    before = None if older_than is None else datetime.now(timezone.utc) - _age(older_than)
-    folders = list(run_store().runs())
-    chosen = [
-        folder
-        for number, folder in enumerate(folders)
-        if (keep is None or number >= keep)
-        and (before is None or _started(folder) < before)
-        and folder.state() != "running"
-    ]
-    for folder in chosen:
-        if not dry_run:
-            _remove(folder)
-        if not as_json:
-            click.echo(escape_line(f"{folder.run_id}: {'to be removed' if dry_run else 'removed'}"))
-    if as_json:
-        removed = [folder.run_id for folder in chosen]
-        document = {
-            "schema_version": SCHEMA_VERSION,
-            "dry_run": dry_run,
-            "removed": removed,
-            "kept": len(folders) - len(chosen),
-        }
-        print_json(render_json(document))
-    elif not chosen:
-        click.echo("nothing to remove")
-
-
-def _age(text: str) -> timedelta:
-    match = re.fullmatch(r"(\d{1,5})([hdw])", text)
-    if match is None:
-        raise click.BadParameter(f"{text!r} is no age; write 12h, 30d or 4w", param_hint="--older-than")
-    return timedelta(seconds=int(match[1]) * _PERIODS[match[2]])
-
-
-def _started(folder: RunFolder) -> datetime:
-    return datetime.strptime(folder.run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=timezone.utc)
-
-
-def _remove(folder: RunFolder) -> None:
-    try:
-        shutil.rmtree(folder.path)
-    except OSError as error:
-        raise StateError("state_unwritable", f"{folder.path} cannot be removed: {error.strerror}") from error

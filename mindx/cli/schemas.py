@@ -259,7 +259,7 @@ SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
             lines=many(TEXT),
         ),
     ),
-    "pruned": ("runs prune", lambda: document(dry_run=YES_NO, removed=many(TEXT), kept=COUNT)),
+    "pruned": ("runs prune", lambda: document(dry_run=YES_NO, removed=many(TEXT), kept=COUNT, improvements=many(TEXT))),
     "trace": ("trace show", _trace),
     "trace-replay": ("trace replay", _replay),
     "trace-verify": (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from mindx.cli.errors import ReaderGoneError
+from mindx.core.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

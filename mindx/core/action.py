@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from mindx.core.agent_error import ErrorCode
+from mindx.core.frozen import dataclass
 from mindx.errors import InputError
 
 

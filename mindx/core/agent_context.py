@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from mindx.core.agent_event import AgentEventType
 from mindx.core.agent_session import SessionEnvironment, SessionPolicy
 from mindx.core.checkpoint import TaskState
 from mindx.core.evidence import ArtifactRef, Evidence
+from mindx.core.frozen import dataclass
 from mindx.core.message import ChatMessage
 from mindx.core.observation import Observation
 from mindx.core.run_config import RunConfig

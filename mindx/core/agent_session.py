@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from mindx.core.action import ActionType
+from mindx.core.frozen import dataclass
 
 
 class SessionState(str, Enum):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from mindx.core.decision import AcceptanceCriterion
+from mindx.core.frozen import dataclass
 
 
 class RunOutcome(str, Enum):

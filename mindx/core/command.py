@@ -7,7 +7,9 @@ UTF-8 carry surrogate escapes (PEP 383).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from mindx.core.frozen import dataclass
 
 WORKSPACE = "/workspace"
 DEFAULT_TIMEOUT_S = 60.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from mindx.core.action import ActionBatch, ActionRequest, ExecutionMode
+from mindx.core.frozen import dataclass
 from mindx.core.message import ChatMessage
 from mindx.errors import InputError
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from mindx.core.agent_error import AgentError
 from mindx.core.evidence import ArtifactRef, Evidence
+from mindx.core.frozen import dataclass
 from mindx.core.receipt import ExecResult
 
 

@@ -12,11 +12,11 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from mindx.core.fault import Fault
+from mindx.core.frozen import dataclass
 from mindx.core.nearest import LONGEST_NAME, did_you_mean
 from mindx.core.quote import quoted
 from mindx.core.strict_json import MAX_FAULTS, Document, Duplicate, Position, member_path, read_json

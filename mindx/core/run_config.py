@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from mindx.core.frozen import dataclass
 from mindx.errors import InputError
 
 STEP_TIMEOUT_S, ACTION_TIMEOUT_S, BATCH_TIMEOUT_S, TOTAL_TIMEOUT_S = 60.0, 60.0, 120.0, 300.0

@@ -11,10 +11,10 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from mindx.core.fault import Fault
+from mindx.core.frozen import dataclass
 from mindx.core.quote import quoted
 
 MAX_BYTES = 32 * 1024 * 1024

@@ -10,8 +10,10 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, field
 from typing import Any, Literal, TypeVar
+
+from mindx.core.frozen import dataclass
 
 Path = tuple["str | int", ...]
 Schema = dict[str, Any]

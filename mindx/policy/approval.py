@@ -12,11 +12,12 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from mindx.core.command import WORKSPACE, Command, Exec
+from mindx.core.frozen import dataclass
 from mindx.core.verdict import Verdict
 from mindx.errors import InputError
 from mindx.policy.document import read_document

@@ -6,9 +6,9 @@ This is the early, clear refusal and the record of what was intended. The bounda
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mindx.core.command import WORKSPACE, Command, Exec, MakeDir, ReadFile, Remove, WriteFile
+from mindx.core.frozen import dataclass
 from mindx.core.verdict import Verdict
 from mindx.policy import paths
 from mindx.policy.judge import Judge, Step, strictest

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mindx.core.command import WORKSPACE
+from mindx.core.frozen import dataclass
 from mindx.core.verdict import Verdict
 from mindx.policy import paths
 from mindx.policy.builtins import STARTERS, builtin_problem, is_builtin

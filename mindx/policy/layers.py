@@ -12,12 +12,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from mindx.core.atomic_file import write_whole
 from mindx.core.folders import config_dir, state_dir
+from mindx.core.frozen import dataclass
 from mindx.core.table import TableError, keys_of, written_name
 from mindx.errors import InputError
 from mindx.policy.load import LoadedPolicy, load_policy, parse_policy, read_policy_file

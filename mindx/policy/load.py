@@ -6,11 +6,11 @@ import difflib
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from mindx.core.data_files import data_path
 from mindx.core.fault import Fault
+from mindx.core.frozen import dataclass
 from mindx.core.table import Problem, TableError
 from mindx.errors import InputError
 from mindx.policy.document import MAX_FILE_BYTES, Document, read_document

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import lru_cache
 
+from mindx.core.frozen import dataclass
 from mindx.policy.programs import PROGRAMS
 from mindx.policy.words import Argv, Dynamic
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mindx.core.frozen import dataclass
 from mindx.policy.model import Decision, Rule
 from mindx.policy.pattern import Pattern
 from mindx.policy.risk import Risk

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mindx.core.frozen import dataclass
 from mindx.policy.words import Argv
 
 

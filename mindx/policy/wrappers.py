@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from mindx.core.frozen import dataclass
 from mindx.policy.risk import Option, Parsed, Spec, parse, read_spec, spec_of
 from mindx.policy.words import Argv, Dynamic
 

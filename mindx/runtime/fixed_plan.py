@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
 
 from mindx.core.action import ActionRequest
 from mindx.core.agent_context import AgentContext
 from mindx.core.decision import AgentDecision
+from mindx.core.frozen import dataclass
 from mindx.core.observation import Status
 from mindx.core.plan import Action, Plan
 from mindx.core.run_config import RunConfig

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mindx.core.frozen import dataclass
 from mindx.errors import SandboxError
 from mindx.sandbox import seccomp
 from mindx.sandbox.container import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from mindx.core.command import Exec, ListDir, MakeDir, ReadFile, Remove, Stat, Terminal, WriteFile
+from mindx.core.frozen import dataclass
 from mindx.core.receipt import ExecResult
 from mindx.errors import SandboxError
 

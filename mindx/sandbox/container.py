@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from mindx.core.frozen import dataclass
 from mindx.errors import SandboxError
 from mindx.guest.identity import SLOTS
 from mindx.policy.load import LoadedPolicy

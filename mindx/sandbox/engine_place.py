@@ -7,10 +7,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mindx.core.frozen import dataclass
 from mindx.errors import EngineError
 
 DEFAULT_SOCKET = Path("/var/run/docker.sock")

@@ -11,9 +11,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mindx.core.frozen import dataclass
 from mindx.errors import EngineError
 from mindx.sandbox import engine_way
 

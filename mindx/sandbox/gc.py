@@ -7,10 +7,10 @@ import socket
 import struct
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mindx.core.frozen import dataclass
 from mindx.errors import MindxError
 from mindx.sandbox import build_leftovers, engine_way
 from mindx.sandbox.engine_api import DirectApi

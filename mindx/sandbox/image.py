@@ -13,11 +13,11 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mindx.core.frozen import dataclass
 from mindx.errors import ImageError
 from mindx.sandbox import engine_way
 from mindx.sandbox.build_leftovers import CONTAINER_PREFIX, container_name

@@ -9,12 +9,12 @@ import os
 import tarfile
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import docker
 
+from mindx.core.frozen import dataclass
 from mindx.core.table import Table, key, table, text, whole
 from mindx.errors import ImageInputError
 from mindx.sandbox.base_image import definition_digest, find_base, reference_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import yaml
 
 from mindx.core.data_files import data_path
+from mindx.core.frozen import dataclass
 from mindx.core.nearest import did_you_mean
 from mindx.core.table import Table, TableError, choice, key, pairs, several, text
 from mindx.errors import ImageError, ImageInputError

@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from mindx.core.atomic_file import write_whole
 from mindx.core.folders import state_dir
+from mindx.core.frozen import dataclass
 from mindx.core.lock_file import hold_lock
 from mindx.core.table import Table, key, several, table, text, whole
 from mindx.errors import ImageError, ImageInputError

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from mindx.core.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import binascii
 import hashlib
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mindx.core.atomic_file import write_whole
+from mindx.core.frozen import dataclass
 from mindx.core.table import Kind, Table, TableError, key, several, text
 from mindx.errors import ImageError, ImageInputError
 from mindx.sandbox.dockerfile import find_fault

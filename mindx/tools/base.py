@@ -6,13 +6,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from mindx.core.action import ActionRisk, ActionTraits
 from mindx.core.agent_context import AgentContext
 from mindx.core.evidence import ArtifactRef, Evidence
+from mindx.core.frozen import dataclass
 from mindx.core.observation import Status
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExecResult

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 import anyio
@@ -12,6 +11,7 @@ import anyio
 from mindx.core.action import ActionTraits
 from mindx.core.agent_context import AgentContext
 from mindx.core.command import Command
+from mindx.core.frozen import dataclass
 from mindx.core.observation import Status
 from mindx.core.receipt import ExecResult
 from mindx.errors import InputError

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
+from mindx.core.frozen import dataclass
 from mindx.core.quote import quoted
 from mindx.sandbox.base import BackgroundState, Sandbox
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mindx.core.command import (
@@ -23,6 +23,7 @@ from mindx.core.command import (
     Terminal,
     WriteFile,
 )
+from mindx.core.frozen import dataclass
 from mindx.core.nearest import did_you_mean
 from mindx.core.quote import quoted
 from mindx.policy.paths import PathRefused, resolve

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mindx.core.command import Exec, Terminal
 from mindx.core.count import counted
+from mindx.core.frozen import dataclass
 from mindx.core.observation import Status
 from mindx.core.quote import quoted
 from mindx.core.receipt import ExecResult, ExitCause

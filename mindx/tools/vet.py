@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from mindx.core.command import Command
 from mindx.core.count import counted
 from mindx.core.fault import Fault
+from mindx.core.frozen import dataclass
 from mindx.core.plan import EXECUTE_TOOL, Action, ParsedPlan, Plan, sort_faults, thaw
 from mindx.core.quote import quoted
 from mindx.core.strict_json import MAX_FAULTS

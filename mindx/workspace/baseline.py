@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from mindx.core.frozen import dataclass
 from mindx.sandbox.base import ManifestEntry
 from mindx.workspace.names import name_from, name_to
 from mindx.workspace.select import Omitted

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
+from mindx.core.frozen import dataclass
 from mindx.errors import SandboxLostError
 from mindx.sandbox.base import EntryKind, ManifestEntry
 from mindx.workspace.baseline import Baseline

@@ -6,9 +6,10 @@ import os
 import posixpath
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from mindx.core.frozen import dataclass
 from mindx.errors import WorkspaceError
 from mindx.workspace.folder import ENGINE_SOCKET_NAMES, engine_socket_refused
 from mindx.workspace.handle import STAGING_PREFIX, kind_of, open_directory, open_regular, read_chunks

@@ -1,11 +1,15 @@
 """`mindx coordinator`: what the society wants to make better is seen, approved, refused and taken back by a person."""
 
 import asyncio
+import os
 
 import pytest
 
 from mindx.agents.coordinator.interaction import InteractionStatus
 from mindx.agents.coordinator.resources import ResourceSample
+from mindx.agents.improvement.paths import LOCK_FILE
+from mindx.errors import InputError
+from mindx.runtime.tasks.atomic import locked
 from tests.cli.conftest import COMMAND
 from tests.cli.test_schemas import fits
 from tests.mind.coordinator_support import Improver, in_coordinator
@@ -66,6 +70,43 @@ def test_a_person_sees_approves_and_takes_back(mindx, society):
     assert (again.code, again.stdout) == (2, b"")
     assert fits(mindx("coordinator", "backlog", "--all", "--json").json, "coordinator-backlog")["items"]
     assert mindx("coordinator", "backlog").out == ""
+
+
+def aged(folder):
+    """Make a folder, and all that is in it, look untouched since 1970."""
+    for path in (*folder.rglob("*"), folder):
+        os.utime(path, (0, 0))
+
+
+def test_old_improvements_are_pruned_but_not_those_that_are_needed(mindx, society):
+    """What waits for a person's yes, is worked on or was cut off in the middle stays; what is over and old goes."""
+    society(ask)
+    [item] = mindx("coordinator", "backlog", "--json").json["items"]
+    name = item["item_id"]
+    assert mindx("coordinator", "approve", name, "--yes").code == 0
+    society(lambda made: made.worker.work_once())
+    [folder] = (mindx.state / "mind" / "improvement").iterdir()
+    aged(folder)
+    assert mindx("runs", "prune", "--older-than", "1d").out == "nothing to remove\n"  # the change waits for a yes
+    assert mindx("coordinator", "approve", name, "--yes").code == 0
+    assert mindx("runs", "prune", "--older-than", "1d").out == "nothing to remove\n"  # it was applied just now
+    aged(folder)
+    with locked(folder / LOCK_FILE, InputError("busy", "busy")):
+        assert mindx("runs", "prune", "--older-than", "1d").out == "nothing to remove\n"
+    aged(folder)
+    assert mindx("runs", "prune", "--keep", "0").out == "nothing to remove\n"  # a number of runs says nothing of them
+    [journal] = (folder / "changes" / "applied").iterdir()
+    whole = journal.read_text()
+    journal.write_text(whole.replace('"applied"', '"undoing"'))
+    aged(folder)
+    assert mindx("runs", "prune", "--older-than", "1d").out == "nothing to remove\n"
+    journal.write_text(whole)
+    aged(folder)
+    told = f"improvement {folder.name}: to be removed\n"
+    assert mindx("runs", "prune", "--older-than", "1d", "--dry-run").out == told
+    done = fits(mindx("runs", "prune", "--older-than", "1d", "--json").json, "pruned")
+    assert (done["improvements"], folder.exists()) == ([folder.name], False)
+    assert mindx("coordinator", "rollback", name).code == 2
 
 
 def test_a_person_refuses(mindx, society):

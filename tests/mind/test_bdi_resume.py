@@ -2,6 +2,7 @@
 that had its effect outside of the container."""
 
 import asyncio
+import gc
 import os
 import signal
 import sqlite3
@@ -14,7 +15,7 @@ import pytest
 from mindx.agents.bdi import BDIStatus, Budget, GoalStatus
 from mindx.agents.beliefs import BeliefSystem
 from mindx.core.action import ActionRisk
-from mindx.errors import StateError
+from mindx.errors import InputError, StateError
 from tests.mind.bdi_support import Made, Probe, act, beginning, coder, failing, plan, think, use
 
 CHILD = """
@@ -227,6 +228,42 @@ def test_a_damaged_state_is_told_and_left_as_it_is(tmp_path, damage):
         Made([], state_path=state)
     assert caught.value.code == "agent_state_corrupt"
     assert state.read_bytes() == before
+
+
+OPENED = """
+import sys
+from pathlib import Path
+from mindx.agents.bdi.memory import AgentMemory
+from mindx.errors import MindxError
+try:
+    AgentMemory(Path(sys.argv[1]))
+except MindxError as error:
+    sys.exit(f"{error.code} {error.exit_code}: {error}")
+"""
+
+
+def test_a_state_file_is_one_agents_at_a_time(tmp_path):
+    """Two that pursue the same goals would each undo what the other has written. A killed one keeps nobody out."""
+
+    def opened(path):
+        return subprocess.run([sys.executable, "-c", OPENED, path], capture_output=True, text=True, check=False)
+
+    state, later = tmp_path / "agent.sqlite3", tmp_path / "later.sqlite3"
+    made = Made([], state_path=state)
+    other = opened(state)
+    assert (other.returncode, other.stderr.startswith("agent_in_use 2: ")) == (1, True)
+    assert str(state) in other.stderr
+    made.agent.keep_in(later)
+    assert opened(state).returncode == 0
+    assert opened(later).returncode == 1
+    with pytest.raises(InputError) as caught:
+        Made([], state_path=later)
+    assert caught.value.code == "agent_in_use"
+    asyncio.run(made.agent.close())
+    assert opened(later).returncode == 0
+    Made([], state_path=later)  # nobody closes it
+    gc.collect()
+    assert opened(later).returncode == 0
 
 
 def test_the_state_is_of_the_owner_alone(tmp_path):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from mindx.agents.bdi.goals import Goal
 from mindx.agents.bdi.intention import Intention, PlanStep
 from mindx.agents.bdi.status import BDIStatus
 from mindx.agents.database import Database
-from mindx.errors import StateError
+from mindx.errors import InputError, StateError
+from mindx.runtime.tasks.atomic import locked
 
 LOG = logging.getLogger("bdi_agent")
 MAX_RESULT_CHARS = 64 * 1024  # of a step's result, in the file
@@ -64,16 +66,23 @@ class Head(BaseModel):
 class AgentMemory:
     """Goals, plans and counters of one agent; `path` None keeps them in memory alone.
 
-    Raises StateError (agent_state_corrupt, agent_state_unusable); a damaged file is left as it is.
+    A file is one agent's at a time: it is locked until `close`. Raises InputError (agent_in_use), StateError
+    (agent_state_corrupt, agent_state_unusable); a damaged file is left as it is.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self._db = Database(path, "agent_state", _SCHEMA)
+        self._held = _hold(path)
+        self._letting_go = weakref.finalize(self, self._held.close)  # who forgets to close it keeps nobody out
         self.head = Head()
         self.goals: list[Goal] = []
         self.plans: dict[str, Intention] = {}
-        self._load()
+        try:
+            self._db = Database(path, "agent_state", _SCHEMA)
+            self._load()
+        except BaseException:
+            self._held.close()
+            raise
 
     def save(self, *, goals: tuple[Goal, ...] = (), plan: Intention | None = None) -> None:
         """Write the head, these goals and this plan as a whole."""
@@ -125,9 +134,19 @@ class AgentMemory:
         return self.head.tries.setdefault(goal.goal_id, Tries())
 
     def keep_in(self, path: Path) -> None:
-        """Go on in another file, which takes in all that is known; the one of before stays as it is."""
-        before, self._db, self.path = self._db, Database(path, "agent_state", _SCHEMA), path
-        before.close()
+        """Go on in another file, which takes in all that is known; the one of before stays as it is.
+
+        Raises InputError (agent_in_use), StateError.
+        """
+        held = _hold(path)
+        try:
+            database = Database(path, "agent_state", _SCHEMA)
+        except BaseException:
+            held.close()
+            raise
+        self.close()
+        self._db, self._held, self.path = database, held, path
+        self._letting_go = weakref.finalize(self, held.close)
         with self._db.writing():
             self._db.rows("DELETE FROM parts")
             self._put("head", "head", 0, _json(self.head))
@@ -141,6 +160,7 @@ class AgentMemory:
     def close(self) -> None:
         """Let go of the file; may be called twice."""
         self._db.close()
+        self._letting_go()
 
     def _put_plan(self, plan: Intention) -> None:
         head = {**plan.model_dump(mode="json", exclude={"steps"}), "steps": len(plan.steps)}
@@ -172,6 +192,15 @@ class AgentMemory:
             self._db.close()
             reason = ValueError(f"what it holds cannot be read ({type(error).__name__})")
             raise self._db.failure(reason) from error
+
+
+def _hold(path: Path | None) -> ExitStack:
+    """Hold the lock beside an agent's file. Raises InputError (agent_in_use), StateError."""
+    held = ExitStack()
+    if path is not None:
+        message = f"the agent of {path} is open already, in this process or another; wait for its end, or close it"
+        held.enter_context(locked(path.with_name(f"{path.name}.lock"), InputError("agent_in_use", message)))
+    return held
 
 
 def _plan(head: Mapping[str, Any], rows: list[tuple[str, str]], plan_id: str) -> Intention:
