@@ -20,7 +20,7 @@ from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.escape import escape_line
 from mindx.cli.interrupt import run_async
 from mindx.cli.log_trail import log_trail
-from mindx.cli.missions import find_mission, print_phases, told_of
+from mindx.cli.missions import find_mission, print_phases, told_of, way_on
 from mindx.cli.options import json_option, policy_option, workspace_option
 from mindx.cli.prose import print_json
 from mindx.cli.store import run_store
@@ -56,7 +56,10 @@ _OUTCOMES = {
 @click.argument("directive", required=False, default="")
 @click.option("--id", "mission_id", metavar="ID", default="", help="The mission's id; without it one is made.")
 @click.option(
-    "--resume", metavar="ID", default="", help="Go on with a mission (an id, or `last`) that is not complete."
+    "--resume",
+    metavar="ID",
+    default="",
+    help="Go on with a mission (an id, or `last`) that is not complete, in a new container.",
 )
 @workspace_option
 @policy_option
@@ -113,7 +116,7 @@ def command(
             record.outcome = Outcome.CANCELLED
             tell_changes(record)
             if made:
-                remark(f"`mindx mission --resume {made[0].mission.mission_id}` takes it up again")
+                remark(way_on(made[0].mission))
             return INTERRUPTED
         broken = made[0].exit_code == SandboxError.exit_code
         record.outcome = Outcome.ERROR if broken else _OUTCOMES.get(mission.status, Outcome.FAILED)
@@ -152,7 +155,7 @@ def _print_end(mission: Mission, agint: AGInt, record: WorkRecord, as_json: bool
         click.echo(escape_line(f"Mission {mission.mission_id}: {mission.status.value}. {mission.message}"))
     if mission.status is not AGIntStatus.COMPLETED:
         say(mission.message)
-        remark(f"`mindx mission --resume {mission.mission_id}` takes it up again")
+        remark(way_on(mission))
     tell_changes(record)
     return agint.exit_code
 

@@ -62,7 +62,7 @@ def show_mission(mission: str, as_json: bool) -> None:
     if one.message:
         click.echo(escape_line(f"  {one.message}"))
     if one.status is not AGIntStatus.COMPLETED:
-        click.echo(f"  `mindx mission --resume {one.mission_id}` takes it up again")
+        click.echo(f"  {way_on(one)}")
 
 
 def mission_store() -> MissionStore:
@@ -86,6 +86,13 @@ def standing(store: MissionStore, mission: Mission) -> str:
     if mission.status.ended or not store.is_free(mission.mission_id):
         return mission.status.value
     return CUT_OFF
+
+
+def way_on(mission: Mission) -> str:
+    """Return the sentence that says how a mission goes on, and what of it is done twice then."""
+    again = counted(len(mission.achieved), "achieved phase")
+    what = f", in a new container: {again} will be done again there" if mission.achieved else ""
+    return f"`mindx mission --resume {mission.mission_id}` takes it up again{what}"
 
 
 def print_phases(mission: Mission, indent: str = "") -> None:

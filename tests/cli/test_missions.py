@@ -44,7 +44,7 @@ def test_missions_are_listed_and_shown(mindx, store):
         assert "running" in mindx("missions", "list").out
     shown = mindx("missions", "show", "last")
     assert "+ look: achieved. seen" in shown.out
-    assert "`mindx mission --resume mission_2` takes it up again" in shown.out
+    assert "`mindx mission --resume mission_2` takes it up again, in a new container: 1 achieved phase" in shown.out
     assert "\x1b" not in shown.out
     assert fits(mindx("missions", "show", "mission_1", "--json").json, "mission-show")["directive"] == "first"
 

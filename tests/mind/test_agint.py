@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -263,7 +264,7 @@ def test_a_mission_that_is_stopped_in_a_phase_goes_on_with_it(tmp_path):
     asyncio.run(main())
 
 
-def test_in_a_new_container_what_was_achieved_is_done_again(tmp_path):
+def test_in_a_new_container_what_was_achieved_is_done_again(tmp_path, caplog):
     """Files of the container are gone with it: a phase that only its record knows of would be a lie."""
 
     async def main():
@@ -278,7 +279,10 @@ def test_in_a_new_container_what_was_achieved_is_done_again(tmp_path):
         assert (await again.agint.wait()).status is AGIntStatus.COMPLETED
         assert again.files() == {"a", "b"}
 
-    asyncio.run(main())
+    with caplog.at_level(logging.WARNING, "agint"):
+        asyncio.run(main())
+    told = "The container is new: what 1 achieved phase had left in the last one is done again"
+    assert [record.getMessage() for record in caplog.records if "container" in record.getMessage()] == [told]
 
 
 def test_a_listener_that_raises_hurts_nobody(tmp_path):

@@ -132,10 +132,14 @@ class AGInt:
         self._constitution.require(Layer.AGINT, Act.START_MISSION)
         self._hold(mission_id)
         try:
-            self._begin(readied(self.store.load(mission_id), files_kept=files_kept))
+            mission = self.store.load(mission_id)
+            self._begin(readied(mission, files_kept=files_kept))
         except BaseException:
             self._held.close()
             raise
+        if mission.achieved and not files_kept:
+            lost = counted(len(mission.achieved), "achieved phase")
+            _LOG.warning("The container is new: what %s had left in the last one is done again", lost)
 
     def pause(self) -> None:
         """Let the act that goes on end, and begin no other. Raises InputError (mission_state)."""
