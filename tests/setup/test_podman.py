@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 from mindx.core.command import Exec
 from mindx.errors import SandboxError, SandboxLostError
 from mindx.sandbox import container, podman
+from mindx.sandbox.base_build import _import
 from mindx.sandbox.base_image import reference_of
 from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
 from mindx.sandbox.docker import DockerSandbox
@@ -231,6 +234,15 @@ def test_gc_removes_what_a_dead_owner_left(client: docker.DockerClient) -> None:
     done = mindx("gc", "--json")
     assert done.returncode == 0, done.stderr
     assert made["Id"] in done.stdout
+
+
+def test_an_image_that_is_imported_has_its_tag(client: docker.DockerClient, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "base.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("empty"), io.BytesIO())
+    image_id = _import(client, tmp_path / "base.tar", "mindx-base-none:0123", {"mindx.image": "none"})
+    found = client.api.inspect_image("mindx-base-none:0123")
+    assert (found["Id"], found["Config"]["Labels"]) == (image_id, {"mindx.image": "none"})
+    client.api.remove_image(image_id)
 
 
 @pytest.mark.skipif(bool(ROOTLESS_REASON), reason=ROOTLESS_REASON)
