@@ -2,6 +2,7 @@
 that had its effect outside of the container."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -100,6 +101,41 @@ def test_what_was_begun_outside_is_not_done_again_and_the_model_is_told(tmp_path
     assert "OUTCOME_UNKNOWN in OUTSIDE" in made.questions[0]
     assert "whether it was done is not known" in made.questions[0]
     assert "as it was in the beginning" in made.questions[0]
+
+
+class Stuck(Probe):
+    """A tool that is always cut off in the middle, and writes outside of the container."""
+
+    def __init__(self) -> None:
+        super().__init__("outside")
+        self.definition = replace(self.definition, risk=ActionRisk.WRITE)
+        self.begun = asyncio.Event()
+
+    async def execute(self, arguments, context):
+        self.begun.set()
+        await asyncio.Event().wait()
+
+
+def test_an_action_in_which_it_ended_three_times_is_a_loop(tmp_path):
+    """It may be what brings the process down, so it is not begun a fourth time, and no model is asked about it."""
+    state = tmp_path / "agent.sqlite3"
+
+    async def cut_off(number):
+        tool = Stuck()
+        made = Made([plan(use("outside", n=number))], tool, state_path=state, new_id=lambda kind: f"{kind}_{number}")
+        running = asyncio.create_task(made.arun("send it" if number == 0 else None))
+        await tool.begun.wait()
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        await made.agent.close()
+
+    for number in range(3):
+        asyncio.run(cut_off(number))
+    last = Made([], tool := Stuck(), state_path=state)
+    result = last.run(None)
+    assert (result.status, tool.begun.is_set(), last.model.requests) == (BDIStatus.FAILED_ACTION, False, [])
+    assert "the same failure came 3 times, which is a loop" in result.message
 
 
 class Writer(Probe):
