@@ -129,6 +129,7 @@ def run_campaign(
             mastermind = system.mastermind
             if every is not None:
                 mastermind.start_worker(every, directive)
+                remark(f"a campaign begins every {every:g} s, until `mindx campaign stop`")
                 await mastermind.wait_worker()
                 return None
             if resume:

@@ -74,11 +74,28 @@ def parent_of(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-async def written(path):
-    """Return the pids in a file, once they are there."""
-    while not (path.exists() and path.read_text().endswith("\n")):  # noqa: ASYNC110 - files tell nobody
-        await asyncio.sleep(0.02)
-    return [int(word) for word in path.read_text().split()]
+def named_pipe(path):
+    """Make a pipe at a path, into which another process writes as into a file, and return the path."""
+    os.mkfifo(path)
+    return path
+
+
+async def written(pipe):
+    """Return the pids that come through a named pipe, as soon as the line of them is whole."""
+    handle = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # also for writing: nobody waits for the other end
+    loop, come = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(handle, come.set)
+    text = b""
+    try:
+        while not text.endswith(b"\n"):
+            await come.wait()
+            come.clear()
+            with contextlib.suppress(BlockingIOError):
+                text += os.read(handle, 4096)
+    finally:
+        loop.remove_reader(handle)
+        os.close(handle)
+    return [int(word) for word in text.split()]
 
 
 def test_an_agent_in_another_process_answers_like_any_other(tmp_path):
@@ -267,7 +284,7 @@ def test_a_run_without_a_limit_is_not_ended_by_the_limit_of_its_start():
 
 def test_cancelling_kills_all_that_the_worker_started(tmp_path):
     """The worker holds its loop and does not hear; its stray child has left its session. Both are gone afterwards."""
-    pids = tmp_path / "pids"
+    pids = named_pipe(tmp_path / "pids")
 
     async def story():
         far = AgentProcess(f"{FACTORIES}:strays", grace_s=0.2)
@@ -282,7 +299,7 @@ def test_cancelling_kills_all_that_the_worker_started(tmp_path):
 
 
 def test_a_cancelled_caller_leaves_nothing_behind(tmp_path):
-    pids = tmp_path / "pids"
+    pids = named_pipe(tmp_path / "pids")
 
     async def story():
         far = AgentProcess(f"{FACTORIES}:strays", grace_s=0.2)
@@ -305,7 +322,7 @@ def test_the_time_of_a_worker_is_bounded_though_it_does_not_look_at_the_clock(tm
 
 def test_a_killed_host_takes_its_workers_with_it(tmp_path):
     """SIGKILL leaves no time for anything: the keeper sees its standard input closed."""
-    pids = tmp_path / "pids"
+    pids = named_pipe(tmp_path / "pids")
     host = subprocess.Popen([sys.executable, "-m", FACTORIES, str(pids)], cwd=ROOT)
     try:
         found = asyncio.run(asyncio.wait_for(written(pids), 60))
@@ -318,9 +335,11 @@ def test_a_killed_host_takes_its_workers_with_it(tmp_path):
 def test_a_killed_keeper_takes_the_worker_with_it(tmp_path):
     """Whoever kills the keeper (for memory, say) ends the task, and leaves no worker that nobody watches."""
 
+    pids = named_pipe(tmp_path / "pids")
+
     async def story():
-        running = asyncio.create_task(AgentProcess(f"{FACTORIES}:strays").run(str(tmp_path / "pids"), run_id="far"))
-        worker, stray = await written(tmp_path / "pids")
+        running = asyncio.create_task(AgentProcess(f"{FACTORIES}:strays").run(str(pids), run_id="far"))
+        worker, stray = await written(pids)
         os.kill(parent_of(worker), signal.SIGKILL)
         result = await running
         return result, worker, stray
@@ -336,7 +355,7 @@ def test_a_killed_keeper_takes_the_worker_with_it(tmp_path):
 @pytest.mark.usefixtures("derived_image")
 def test_the_container_of_a_killed_worker_ends_with_it(engine, tmp_path):
     """The boundary of what an agent does is the container, and its worker cannot leave one behind."""
-    place = tmp_path / "pid"
+    place = named_pipe(tmp_path / "pid")
 
     def containers(pid):
         return engine.containers.list(filters={"label": f"mindx.pid={pid}"})

@@ -58,6 +58,15 @@ class Mindx:
             stdout, stderr = process.communicate(stdin, timeout=100)
         return Done(process.returncode, stdout or b"", stderr or b"")
 
+    def watched(self, text: str) -> None:
+        """Wait until `mindx watch` shows this text of the run that goes on."""
+        with self.start("watch") as process:
+            try:
+                assert process.stdout is not None
+                assert any(text.encode() in line for line in process.stdout), f"{text!r} never came"
+            finally:
+                process.kill()
+
     def plan(self, actions: Sequence[Any], name: str = "plan.json") -> str:
         (self.folder / name).write_text(json.dumps(actions))
         return name
