@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mindx.core.command import Command, Exec
+from mindx.core.count import counted
 from mindx.core.receipt import ExecResult
 from mindx.core.verdict import Verdict
 from mindx.errors import MindxError, SandboxLostError
@@ -145,4 +146,4 @@ def expect_refused(results: dict[str, str], also: Iterable[str] = ()) -> str:
     expect(bool(results), "nothing was tried")
     expect(not through, f"not refused: {', '.join(through)}")
     answers = sorted(set(results.values()))
-    return f"{len(results)} tries refused ({', '.join(answers)})"
+    return f"{counted(len(results), 'try')} refused ({', '.join(answers)})"

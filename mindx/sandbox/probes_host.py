@@ -21,6 +21,7 @@ import docker
 import docker.errors
 
 from mindx.core.command import ReadFile, WriteFile
+from mindx.core.count import counted
 from mindx.errors import FileError
 from mindx.sandbox.container import MASKED_PATHS
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error
@@ -175,7 +176,7 @@ async def _network(stage: Stage) -> str:
     expect(not heard, "a packet reached the host")
     expect(not through, f"connected: {', '.join(through)}")
     expect(not slow, f"not refused at once: {', '.join(slow)}")
-    return f"{len(tried)} tries failed at once ({', '.join(sorted({said for said, _ in tried.values()}))})"
+    return f"{counted(len(tried), 'try')} failed at once ({', '.join(sorted({said for said, _ in tried.values()}))})"
 
 
 def _heard(listener: socket.socket) -> bool:
@@ -281,7 +282,7 @@ async def _links(stage: Stage) -> str:
     try:
         await stage.answered(driver.write_file(WriteFile("/workspace/.mindx-folder/x", b"x")))
     except FileError:
-        return f"{refused + 1} tries refused"
+        return f"{counted(refused + 1, 'try')} refused"
     raise Broken("written through a link")
 
 

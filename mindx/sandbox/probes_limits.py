@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from mindx.core.count import counted
 from mindx.core.receipt import ExecResult, ExitCause
 from mindx.sandbox.probe import Broken, Probe, Stage, expect
 
@@ -158,14 +159,14 @@ async def _bomb(stage: Stage) -> str:
     expect(not missing, "not tried: without a limit of processes it would be a bomb on the host")
     result = await stage.execute("python3", "-I", "-c", _BOMB, timeout_s=1.0)
     expect(result.exit_cause is ExitCause.TIMEOUT, f"it ended by {result.exit_cause.value}")
-    return f"{result.receipt.killed_count} processes killed; {await _next_works(stage)}"
+    return f"{counted(result.receipt.killed_count, 'process')} killed; {await _next_works(stage)}"
 
 
 async def _fill(stage: Stage, folder: str, size: int, inodes: int) -> str:
     written, files, why = await stage.python(_FILL, folder, str(size), str(inodes))
     expect(written <= size, f"{written} bytes fit into {folder}; the limit is {size}")
     expect(files <= inodes, f"{files} files fit into {folder}; the limit is {inodes}")
-    return f"{written >> 20} MiB and {files} files fit ({why}); {await _next_works(stage)}"
+    return f"{written >> 20} MiB and {counted(files, 'file')} fit ({why}); {await _next_works(stage)}"
 
 
 async def _workspace(stage: Stage) -> str:

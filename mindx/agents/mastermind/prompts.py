@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mindx.core.count import counted
 from mindx.core.validation import faults
 from mindx.errors import InputError
 
@@ -101,6 +102,6 @@ def data_text(**named: Any) -> str:
     parts = []
     for name, value in named.items():
         text = json.dumps(value, ensure_ascii=False, default=str, indent=1)
-        cut = "" if len(text) <= MAX_STATE else f"\n[{len(text) - MAX_STATE:,} characters left out]"
+        cut = "" if len(text) <= MAX_STATE else f"\n[{counted(len(text) - MAX_STATE, 'character')} left out]"
         parts.append(f"{name}:\n{text[:MAX_STATE]}{cut}")
     return "\n\n".join(parts)
