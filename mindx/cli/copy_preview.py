@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
-import pathspec
 
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import note, print_json
 from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.core.output import plain_text
+from mindx.policy.globs import gitignore
 from mindx.policy.model import Policy
 from mindx.workspace.copy_in import format_bytes, plan_copy
 from mindx.workspace.select import Omitted
@@ -22,7 +22,7 @@ MAX_TOLD = 5
 
 def secrets_among(omitted: Iterable[Omitted], policy: Policy) -> list[str]:
     """Return the paths that stayed out because they look like secrets (workspace.secrets of the policy)."""
-    spec = pathspec.PathSpec.from_lines("gitignore", policy.workspace.secrets)
+    spec = gitignore(policy.workspace.secrets)
     return [item.path for item in omitted if spec.match_file(item.path) or spec.match_file(f"{item.path}/")]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mindx.core.command import WORKSPACE
 from mindx.core.table import Kind, Schema, Table, choice, key, several, table, text, whole
+from mindx.policy.globs import gitignore
 from mindx.policy.pattern import Pattern, parse_pattern
 from mindx.policy.risk import RISK_WORDS, Risk, classify
 from mindx.policy.units import format_duration, format_size, parse_duration, parse_size
@@ -127,9 +128,7 @@ GLOBS = several(text(high=1024, check=one_glob))
 
 @lru_cache(maxsize=64)
 def _spec(globs: tuple[str, ...]) -> pathspec.PathSpec[Any]:
-    import pathspec  # only here: most sessions protect nothing, and it takes a megabyte
-
-    return pathspec.PathSpec.from_lines("gitignore", globs)
+    return gitignore(globs)
 
 
 # Files that hold keys and passwords by their name. A policy that says nothing of secrets keeps these out.

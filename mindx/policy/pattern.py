@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from mindx.policy.globs import words
 from mindx.policy.words import PROGRAM_NAME, Argv, Dynamic
 
 Kind = Literal["literal", "glob", "any", "rest", "oneof", "optional", "options"]
@@ -194,20 +195,22 @@ def _item(word: str, text: str) -> Item:
         raise ValueError(f"{text[:80]!r}: an alternative is empty; write [a] for a word that may be absent")
     if word in ("*", "**"):
         raise ValueError(f"{text[:80]!r}: {word} cannot be an alternative; write it as a word of its own")
-    plain, regex, position = "", "", 0
+    pieces, position = [""], 0
     while position < len(word):
         char = word[position]
         if char in "'\"":
             end = word.index(char, position + 1)
-            plain, regex = plain + word[position + 1 : end], regex + re.escape(word[position + 1 : end])
+            pieces[-1] += word[position + 1 : end]
             position = end + 1
             continue
         if char in "()[]{}|" and word != "[":
             raise ValueError(f"{text[:80]!r}: quote {char} if you mean the character itself")
-        plain, regex = plain + char, regex + (".*" if char == "*" else re.escape(char))
+        if char == "*":
+            pieces.append("")
+        else:
+            pieces[-1] += char
         position += 1
-    has_star = ".*" in regex
-    return Item(plain, re.compile(regex, re.DOTALL) if has_star else None)
+    return Item("*".join(pieces), words(pieces) if len(pieces) > 1 else None)
 
 
 def _word_end(text: str, position: int) -> int:

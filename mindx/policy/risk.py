@@ -97,7 +97,7 @@ def parse(spec: Spec, words: Argv) -> Parsed:
     """Return the words after the program, read by its line of the table. Unknown options are dangerous."""
     parsed = Parsed(spec.base)
     rest = list(words)
-    if "old-style" in spec.marks and rest and not isinstance(rest[0], Dynamic) and not rest[0].startswith("-"):
+    if "old-style" in spec.marks and _beginning(rest)[:1] not in ("", "-"):
         _take_old_style(spec, rest.pop(0), rest, parsed)
     while rest:
         word = rest.pop(0)
@@ -147,8 +147,17 @@ def _take(spec: Spec, word: str, rest: list[str], parsed: Parsed) -> None:
         return
 
 
+def _beginning(words: list[str]) -> str:
+    """Return what the first word surely begins with."""
+    first = words[0] if words else ""
+    return first.prefix if isinstance(first, Dynamic) else first
+
+
 def _take_old_style(spec: Spec, letters: str, rest: list[str], parsed: Parsed) -> None:
     """Read `tfI` of `tar tfI a.tar xz`: every letter is an option, and their values follow in the same order."""
+    if isinstance(letters, Dynamic):  # `t$x`
+        parsed.risk, parsed.unclear = Risk.DANGEROUS, True
+        return
     for letter in letters:
         option = _lookup(spec, f"-{letter}")
         _add(parsed, option, rest.pop(0) if option.value == "=" and rest else "")

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mindx.policy.globs import bounded
+
 MAX_IGNORE_BYTES = 1024 * 1024
 _DIRECTORY_MARK = "ps_d"  # pathspec's name for the slash behind a directory that a pattern names
 
@@ -49,7 +51,7 @@ def _compile(lines: Iterable[str]) -> tuple[_Pattern, ...]:
         except ValueError:  # git passes over a line that it does not understand
             continue
         if isinstance(pattern, RegexPattern) and pattern.include is not None and pattern.regex is not None:
-            compiled.append(_Pattern(pattern.regex, pattern.include, line.endswith("/")))
+            compiled.append(_Pattern(bounded(pattern.regex), pattern.include, line.endswith("/")))
     return tuple(compiled)
 
 

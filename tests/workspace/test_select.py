@@ -65,6 +65,16 @@ def test_the_policy_wins_over_gitignore(tmp_path: Path) -> None:
     assert [(item.path, item.reason) for item in selection.omitted] == [(".env", "policy"), (".venv", "policy")]
 
 
+def test_a_secret_in_a_folder_of_any_name_stays_out(tmp_path: Path) -> None:
+    fill(tmp_path, {"a\nb/.env": "KEY=1", "a\nb/x": ""})
+    assert names(tmp_path, (".env",)) == ["a\nb", "a\nb/x"]
+
+
+def test_many_stars_in_a_gitignore_and_a_long_name_come_to_an_end(tmp_path: Path) -> None:
+    fill(tmp_path, {".gitignore": "*a" * 20 + "*b\n", "a" * 200: ""})
+    assert names(tmp_path) == [".gitignore", "a" * 200]
+
+
 def test_git_history_never_goes_in(tmp_path: Path) -> None:
     fill(tmp_path, {".git/config": "secret", "sub/.git": "gitdir: ../x", "a": ""})
     assert names(tmp_path, ("!.git",)) == ["a", "sub"]
