@@ -60,7 +60,7 @@ def test_reads_by_handle_never_follow_a_swapped_folder(place: Path) -> None:
     try:
         with swapping(place / "w" / "d", place / "w" / "link") as swaps:
             until = time.monotonic() + 3
-            while time.monotonic() < until or tries < 1000:
+            while time.monotonic() < until or swaps() + tries < 100_000:  # a busy machine takes longer
                 tries += 1
                 try:
                     with parent_of(root, "d/f") as (directory, name):
@@ -71,7 +71,6 @@ def test_reads_by_handle_never_follow_a_swapped_folder(place: Path) -> None:
                 os.close(handle)
                 assert data == b"fine"
                 good += 1
-            assert swaps() + tries >= 100_000
     finally:
         os.close(root)
     assert good
@@ -82,7 +81,7 @@ def test_a_copy_in_never_takes_what_lies_outside(place: Path) -> None:
     tries, good = 0, 0
     with swapping(place / "w" / "d", place / "w" / "link") as swaps:
         until = time.monotonic() + 3
-        while time.monotonic() < until or not good:
+        while time.monotonic() < until or not good or swaps() < 10_000:
             tries += 1
             try:
                 with plan_copy(place / "w", max_bytes=LIMIT_BYTES) as copy:
@@ -91,7 +90,6 @@ def test_a_copy_in_never_takes_what_lies_outside(place: Path) -> None:
                 continue
             assert SECRET not in b"".join(data)
             good += 1
-        assert swaps() >= 10_000
     assert good < tries, "the swaps were never met: the test shows nothing"
 
 
@@ -103,7 +101,7 @@ def test_an_apply_never_writes_outside(place: Path) -> None:
     outside, tries, good = listing(place / "outside"), 0, 0
     with swapping(folder / "d", folder / "link") as swaps:
         until = time.monotonic() + 4
-        while time.monotonic() < until or not good:
+        while time.monotonic() < until or not good or swaps() < 10_000:
             tries += 1
             name = f"d/new-{tries}"
             with suppress(WorkspaceError):
@@ -111,5 +109,4 @@ def test_an_apply_never_writes_outside(place: Path) -> None:
             for journal in (run.path / "applied").glob("*"):
                 journal.unlink()  # each try stands by itself
             assert listing(place / "outside") == outside
-        assert swaps() >= 10_000
     assert good < tries, "the swaps were never met: the test shows nothing"
