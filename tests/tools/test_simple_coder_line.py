@@ -48,7 +48,7 @@ def test_lines(line: str, params: dict[str, str | int]) -> None:
     [
         ("", "nothing is typed; `help` lists the commands"),
         ("cd a b", "`cd` has 2 arguments; it takes path; put a name with blanks in quotes"),
-        ("env_list x", "`env_list` has 1 arguments; it takes no arguments"),
+        ("env_list x", "`env_list` has 1 argument; it takes no arguments"),
         ("read 'x", "no closing quotation; close the quote"),
     ],
 )

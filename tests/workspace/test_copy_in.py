@@ -145,7 +145,7 @@ def test_close_lets_go_of_all_handles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (1 << 31, "2.0 GiB")]
+    ("count", "text"), [(0, "0 bytes"), (1023, "1,023 bytes"), (1536, "1.5 KiB"), (1 << 31, "2.0 GiB")]
 )
 def test_format_bytes(count: int, text: str) -> None:
     assert format_bytes(count) == text

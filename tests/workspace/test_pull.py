@@ -43,7 +43,7 @@ def test_the_cap_passes_over_what_does_not_fit(tmp_path: Path) -> None:
 
     worked = work(None, tmp_path / "run", plan, cap_bytes=1000)
     assert [change.stored for change in worked.changes] == [True, False, True]
-    assert "more than 1000 bytes" in worked.by_path["b"].note
+    assert "more than 1,000 bytes" in worked.by_path["b"].note
 
 
 def test_a_content_that_changed_since_the_manifest_does_not_come(tmp_path: Path) -> None:

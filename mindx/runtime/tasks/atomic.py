@@ -93,10 +93,13 @@ def is_free(path: Path) -> bool:
     if not path.exists():
         return True
     try:
-        with locked(path, InputError("lock_held", f"{path} is held")):
-            return True
-    except InputError:
+        handle = hold_lock(path, 0.0)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    if handle is None:
         return False
+    os.close(handle)
+    return True
 
 
 def unwritable(path: Path, error: OSError) -> StateError:
