@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import difflib
 import os
 import stat
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mindx.core.folders import calling_home
 from mindx.core.frozen import dataclass
+from mindx.core.nearest import did_you_mean
 from mindx.core.table import Kind, Problem, Table, TableError, key, keys_of, several, text
 from mindx.errors import InputError
 from mindx.policy.document import MAX_FILE_BYTES, read_document
@@ -261,8 +261,7 @@ def _invalid(path: Path, what: str) -> InputError:
 def _fault(problem: Problem) -> str:
     where = ".".join(str(part) for part in problem.path)
     if problem.kind == "unknown":
-        near = difflib.get_close_matches(where, problem.known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"write {', '.join(problem.known)}"
+        hint = did_you_mean(where, problem.known) or f"write {', '.join(problem.known)}"
         return f"there is no key {where[:60]!r}; {hint}"
     return f"{where}: {problem.message}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from mindx.core.folders import CONFIG_VARIABLE, STATE_VARIABLE
 from mindx.core.frozen import dataclass
+from mindx.core.nearest import did_you_mean
 from mindx.errors import InputError
 from mindx.policy.layers import Merged, load_layers, user_policy_path
 from mindx.policy.load import LoadedPolicy, read_policy_file
@@ -173,9 +173,9 @@ def _with_exclude(merged: Merged, settings: Settings) -> Merged:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the MINDX_ variables that mindx does not read, each with the nearest that it does, or ""."""
+    """Return the MINDX_ variables that mindx does not read, each with a suggestion, or ""."""
     unknown = [name for name in sorted(environ) if name.startswith("MINDX_") and name not in VARIABLES]
-    return {name: (difflib.get_close_matches(name, VARIABLES, 1) or [""])[0] for name in unknown}
+    return {name: did_you_mean(name, VARIABLES) for name in unknown}
 
 
 def _first(*choices: tuple[str | None, str]) -> Setting:

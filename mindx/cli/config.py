@@ -63,8 +63,8 @@ def show(policy: str | None, image: str | None, workspace: Path, origin: bool, a
         "engine": _engine(),
     }
     rows |= _of_society(settings)
-    for name, near in unknown_variables(os.environ).items():
-        note(f"{name} is no variable of mindx" + (f"; did you mean {near}?" if near else ""))
+    for name, hint in unknown_variables(os.environ).items():
+        note(f"{name} is no variable of mindx" + (f"; {hint}" if hint else ""))
     if as_json:
         values = {name: {"value": value, "origin": source} for name, (value, source) in rows.items()}
         print_json(render_json({"schema_version": SCHEMA_VERSION, "settings": values}))

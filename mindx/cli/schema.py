@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-
 import click
 
 from mindx.cli.prose import print_json
 from mindx.core.document import render_json
+from mindx.core.nearest import did_you_mean
 from mindx.errors import InputError
 
 
@@ -22,7 +21,6 @@ def command(name: str | None) -> None:
             click.echo(f"{known:<16} {commands}")
         return
     if name not in SCHEMAS:
-        near = difflib.get_close_matches(name, SCHEMAS, 1)
-        hint = f"did you mean {near[0]}?" if near else "`mindx schema` lists them"
+        hint = did_you_mean(name, SCHEMAS) or "`mindx schema` lists them"
         raise InputError("schema_unknown", f"there is no schema {name[:60]!r}; {hint}")
     print_json(render_json(schema(name)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 from typing import Any
@@ -11,6 +10,7 @@ import click
 
 from mindx.cli.errors import ReaderGoneError
 from mindx.core.frozen import dataclass
+from mindx.core.nearest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,8 @@ class LazyGroup(click.Group):
         """Find the verb; for a name that does not exist, name the nearest that does."""
         if args[0] in VERBS or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
-        near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
-        if near:
-            ctx.fail(f"there is no command {args[0]!r}; did you mean {near[0]}?")
+        if hint := did_you_mean(args[0], self.list_commands(ctx)):
+            ctx.fail(f"there is no command {args[0]!r}; {hint}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

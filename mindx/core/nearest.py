@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from itertools import islice
 
@@ -22,6 +21,8 @@ def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return a suggestion that names the nearest known word, or "" when none is as near as `cutoff` (0 to 1)."""
     if len(word) > LONGEST_NAME:
         return ""
+    import difflib  # only for a slip: a command that succeeds does not load it
+
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), by_lower, 1, cutoff)
     return f"did you mean `{by_lower[near[0]]}`?" if near else ""

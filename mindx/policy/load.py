@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
@@ -11,6 +10,7 @@ from pathlib import Path
 from mindx.core.data_files import data_path
 from mindx.core.fault import Fault
 from mindx.core.frozen import dataclass
+from mindx.core.nearest import did_you_mean
 from mindx.core.table import Problem, TableError
 from mindx.errors import InputError
 from mindx.policy.document import MAX_FILE_BYTES, Document, read_document
@@ -41,8 +41,7 @@ def load_policy(ref: str | Path | None = None) -> LoadedPolicy:
     if isinstance(ref, Path) or "/" in text or text.endswith((".yaml", ".yml")):
         return parse_policy(read_policy_file(text), source=text, name=policy_name(text))
     if text not in PRESETS:
-        near = difflib.get_close_matches(text, PRESETS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"write one of {', '.join(PRESETS)}, or a path such as ./{text}"
+        hint = did_you_mean(text, PRESETS) or f"write one of {', '.join(PRESETS)}, or a path such as ./{text}"
         raise InputError("policy_not_found", f"there is no policy preset {text[:80]!r}; {hint}")
     path = data_path("policies", f"{text}.yaml")
     try:
@@ -82,8 +81,7 @@ def _fault(problem: Problem, document: Document) -> Fault:
     if len(problem.path) == 1 and name in LATER_KEYS:
         message = f"the key {name} is not supported: {LATER_KEYS[name]}"
         return document.fault(problem.path, message, "remove it", at_key=True)
-    near = difflib.get_close_matches(name, problem.known, 1, 0.5)
-    hint = f"did you mean {near[0]}?" if near else f"the keys here are {', '.join(problem.known)}"
+    hint = did_you_mean(name, problem.known, 0.5) or f"the keys here are {', '.join(problem.known)}"
     return document.fault(problem.path, problem.message, hint, at_key=True)
 
 

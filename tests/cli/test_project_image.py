@@ -115,7 +115,7 @@ def test_the_users_own_choice_of_an_image_stands(project: Path) -> None:
         ("{base: project-1, packages: [jq]}", "own image"),
         ("{files: [notes.txt]}", "adds nothing"),
         ("{}", "adds nothing"),
-        ("{package: [jq]}", "did you mean packages?"),
+        ("{package: [jq]}", "did you mean `packages`?"),
         ("{dockerfile: tag}", "line 1: FROM debian:12"),
     ],
 )

@@ -47,7 +47,7 @@ def test_the_command_prints_them(mindx):
     assert all(f"{name} " in listed for name in SCHEMAS)
     wrong = mindx("schema", "rnu")
     assert (wrong.code, wrong.stdout) == (2, b"")
-    assert "did you mean run" in wrong.err
+    assert "did you mean `run`" in wrong.err
 
 
 def test_documents_without_a_container(mindx):

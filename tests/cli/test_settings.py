@@ -189,14 +189,14 @@ def test_the_users_own_file_names_the_base_and_excludes(project):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("polcy: default\n", "did you mean policy?"),
-        ("exlude: []\n", "did you mean exclude?"),
+        ("polcy: default\n", "did you mean `policy`?"),
+        ("exlude: []\n", "did you mean `exclude`?"),
         ("exclude: ['!x']\n", "exclude"),
         ("- a\n", "mapping"),
         ("policy: [a]\n", "policy"),
         ("policy: a\npolicy: b\n", "line 2"),
         ("policy: &x a\n", "line 1"),
-        ("policy: defualt\n", "did you mean default?"),
+        ("policy: defualt\n", "did you mean `default`?"),
     ],
 )
 def test_a_file_that_is_not_understood_is_one_message(project, text, words):
@@ -212,7 +212,7 @@ def test_an_empty_file_says_nothing(project):
 
 
 def test_variables_that_nobody_reads_are_told():
-    assert unknown_variables({"MINDX_POLCY": "x", "MINDX_POLICY": "y", "HOME": "/"}) == {"MINDX_POLCY": "MINDX_POLICY"}
+    assert unknown_variables({"MINDX_POLCY": "x", "MINDX_POLICY": "y", "HOME": "/"}) == {"MINDX_POLCY": "did you mean `MINDX_POLICY`?"}
 
 
 def test_config_show_tells_origins(mindx):
@@ -220,7 +220,7 @@ def test_config_show_tells_origins(mindx):
     mindx.env["MINDX_CONFIG_DIR"] = str(mindx.folder / "none")
     done = mindx("config", "show", "--origin", env={"MINDX_IMGE": "x"})
     assert done.code == 0
-    assert "did you mean MINDX_IMAGE?" in done.err
+    assert "did you mean `MINDX_IMAGE`?" in done.err
     # A project that is not trusted is no base: what it names tightens another's.
     assert ["policy", "default", "(built-in)"] in [line.split() for line in done.out.splitlines()]
     assert ["tightened_by", str(mindx.folder / "mindx.yaml")] in [line.split()[:2] for line in done.out.splitlines()]
@@ -256,4 +256,4 @@ def test_trust_takes_both_files(mindx):
 def test_a_verb_that_is_nearly_right(mindx, typed, meant):
     done = mindx(typed)
     assert done.code == 2
-    assert f"did you mean {meant}?" in done.err
+    assert f"did you mean `{meant}`?" in done.err

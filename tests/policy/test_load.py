@@ -55,10 +55,10 @@ def test_every_fault_is_told_at_once_with_its_place_and_what_to_write() -> None:
         "  - allow: /bin/ls\n"
     )
     told = {fault["path"]: (fault["line"], fault["column"], fault["suggestion"]) for fault in faults}
-    assert told["$.versoin"] == (1, 1, "did you mean version?")
-    assert told["$.limits.memmory"] == (3, 3, "did you mean memory?")
+    assert told["$.versoin"] == (1, 1, "did you mean `version`?")
+    assert told["$.limits.memmory"] == (3, 3, "did you mean `memory`?")
     assert told["$.limits.tmp"][:2] == (4, 8)
-    assert told["$.commands[0].alow"] == (6, 5, "did you mean allow?")
+    assert told["$.commands[0].alow"] == (6, 5, "did you mean `allow`?")
     assert told["$.commands[1]"][:2] == (7, 5)
     assert told["$.commands[2]"][:2] == (8, 5)
     assert "$" in told  # version is missing
@@ -197,7 +197,7 @@ def test_links_folders_and_pipes_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_named_with_what_is_near(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="did you mean default"):
+    with pytest.raises(InputError, match="did you mean `default`"):
         load_policy("defualt")
     with pytest.raises(InputError, match="No such file"):
         load_policy(tmp_path / "none.yaml")
