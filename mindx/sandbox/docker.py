@@ -105,6 +105,8 @@ class DockerSandbox(FileRequests):
         await self._greet()
         self._attestation = attest.attest(self.settings, asked, inspected, self.facts)
         self._refuse(self._attestation)
+        if self._podman:
+            await podman.require_events(self._life)
         self._beat()
         gc.sweep_once()
 
@@ -121,12 +123,9 @@ class DockerSandbox(FileRequests):
         labels = container.labels(self.session_id, Owner.me(), self.settings)
         host = container.host_config(self.settings, self.ids, cpuset, controls)
         if self._podman:
-            image = podman.ensure_profile(client, image)
+            image, host = podman.ensure_profile(client, image), podman.fit(host)
         request = container.create_request(image.image_id, image.python, labels, host)
-        if self._podman:
-            request = podman.fit(request)
-        name = f"mindx-{self.session_id}"
-        self.container_id = name  # a create whose answer is lost has made one all the same
+        self.container_id = name = f"mindx-{self.session_id}"  # a create whose answer is lost has made one all the same
         try:
             if self._podman:
                 created = podman.create(client, request, name)
@@ -144,8 +143,7 @@ class DockerSandbox(FileRequests):
     def _inspect(self, client: docker.DockerClient, asked: attest.Asked) -> dict[str, Any]:
         if self._podman:
             return podman.inspect(client, self.container_id, asked.request)
-        inspected: dict[str, Any] = client.api.inspect_container(self.container_id)
-        return inspected
+        return dict(client.api.inspect_container(self.container_id))
 
     def _derived_image(self, client: docker.DockerClient) -> DerivedImage:
         base = ensure_base(client, self.settings.image, self._progress)

@@ -32,6 +32,7 @@ class Life:
         self._oom_ns = 0
         self._end_ns = 0
         self._ended: asyncio.Event | None = None
+        self._attached = asyncio.Event()
 
     def listener(self, then: Callable[[EngineEvent], None]) -> Listener:
         """Return what takes events in any thread, notes them here and calls `then`, both in this loop's thread."""
@@ -50,6 +51,7 @@ class Life:
     def _note(self, event: EngineEvent) -> None:
         if event.action == "attach":
             self.attaches += 1
+            self._attached.set()
         elif event.action == LOST:
             self.unheard = True
         elif event.action == "oom":
@@ -61,6 +63,14 @@ class Life:
         elif event.action == "die":
             self.exit_code, self._end_ns = event.exit_code, event.time_ns
             self._death().set()
+
+    async def attached(self, within_s: float) -> bool:
+        """Wait for the engine to tell of an attach; False when it has not within `within_s` seconds."""
+        try:
+            await asyncio.wait_for(self._attached.wait(), within_s)
+        except asyncio.TimeoutError:
+            return False
+        return True
 
     def _death(self) -> asyncio.Event:
         if self._ended is None:

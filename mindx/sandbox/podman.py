@@ -11,11 +11,13 @@ import signal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from mindx.errors import EngineError
 from mindx.sandbox import engine_way, seccomp
 from mindx.sandbox.attest import Asked
 from mindx.sandbox.build_leftovers import container_name
 from mindx.sandbox.image import REPOSITORY, DerivedImage
 from mindx.sandbox.image_records import locked
+from mindx.sandbox.life import Life
 from mindx.sandbox.owner import Owner
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ LIMITS = {
     "cpuset": ("CpusetCpus", "CpuShares"),
     "pids": ("PidsLimit",),
 }
+EVENTS_WITHIN_S = 5.0
 _API = "/v4.0.0/libpod"
 # More processes for one uid than a container may have, since another session may have drawn the same uids.
 _NPROC_FACTOR, _NPROC_MOST = 4, 4096
@@ -87,15 +90,13 @@ def _add_profile(client: docker.DockerClient, image: DerivedImage, tag: str) -> 
         client.api.remove_container(made["Id"], v=True, force=True)
 
 
-def fit(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request with a limit of processes for a uid.
+def fit(host: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a HostConfig with a limit of processes for a uid.
 
     Without one Podman asks for the highest, which it may not set where it lacks CAP_SYS_RESOURCE.
     """
-    host = request["HostConfig"]
     nproc = max(host["PidsLimit"], min(_NPROC_FACTOR * host["PidsLimit"], _NPROC_MOST))
-    limits = [*host["Ulimits"], {"Name": "nproc", "Soft": nproc, "Hard": nproc}]
-    return {**request, "HostConfig": {**host, "Ulimits": limits}}
+    return {**host, "Ulimits": [*host["Ulimits"], {"Name": "nproc", "Soft": nproc, "Hard": nproc}]}
 
 
 def create(client: docker.DockerClient, request: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -115,6 +116,20 @@ def asked(request: Mapping[str, Any], cpuset: str, created: Mapping[str, Any]) -
     told = [text for text in warnings if text not in ignored]
     told += [f"the {control} limit is ignored (rootless, control groups of version 1)" for control in LIMITS]
     return Asked(request, cpuset, tuple(told), UNTOLD.union(*LIMITS.values()))
+
+
+async def require_events(life: Life) -> None:
+    """Return once Podman has told of our own attach. Raises EngineError (engine_unfit).
+
+    It may be set up to tell of nothing, and then nobody else's hand on the container would be noticed.
+    """
+    if not await life.attached(EVENTS_WITHIN_S):
+        raise EngineError(
+            "engine_unfit",
+            "cannot follow what happens to the container: this Podman tells no events, so that somebody else's hand "
+            'on it would not be noticed. Write events_logger = "file" (or journald) under [engine] in its '
+            "containers.conf and start it again; see docs/engines.md.",
+        )
 
 
 def specification(request: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def request(apparmor: bool = False) -> dict[str, Any]:
     """Return the request that Podman was sent when it said SAID."""
     controls = EngineControls(2, apparmor=apparmor)
     host = container.host_config(ContainerSettings(), Ids(10_000, 10_000), "0-1", controls)
-    return podman.fit(container.create_request("sha256:0", "/usr/bin/python3", {"mindx.session": "ab"}, host))
+    return container.create_request("sha256:0", "/usr/bin/python3", {"mindx.session": "ab"}, podman.fit(host))
 
 
 def differences(said: dict[str, Any], profile: str = "", apparmor: bool = False) -> list[str]:

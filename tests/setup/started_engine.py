@@ -21,8 +21,9 @@ def started(
 ) -> Iterator[str]:
     """Run an engine whose files lie in `folder` and give its address; skip the test where it does not start."""
     with open(folder / "log", "wb") as log:
+        # In its folder: a Podman leaves files where it stands, such as `oom`.
         process = subprocess.Popen(
-            command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env, start_new_session=True
+            command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env, cwd=folder, start_new_session=True
         )
     try:
         deadline = time.monotonic() + within_s

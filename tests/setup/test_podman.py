@@ -52,12 +52,12 @@ pytestmark = [pytest.mark.skipif(bool(REASON), reason=REASON), pytest.mark.timeo
 
 
 @contextlib.contextmanager
-def podman_at(address: str, folder: Path, uid: int | None, engine: docker.DockerClient) -> Iterator[str]:
+def podman_at(address: str, folder: Path, uid: int | None, engine: docker.DockerClient, *more: str) -> Iterator[str]:
     """Start a Podman, of root when `uid` is None, give it the base image, and yield its address."""
     place = folder if uid is None else folder / "home"
     options = ["--root", str(place / "root"), "--runroot", str(place / "run"), "--tmpdir", str(place / "tmp")]
     options += ["--storage-driver", "overlay", "--cgroup-manager", "cgroupfs"]
-    command = ["podman", *options, "system", "service", "-t", "0", address]
+    command = ["podman", *options, *more, "system", "service", "-t", "0", address]
     if uid is None:
         # All that it started ends with it, also a container that a test has forgotten.
         command = ["unshare", "-m", "-p", "--fork", "--kill-child", "--mount-proc", *command]
@@ -219,6 +219,17 @@ def test_a_foreign_hand_ends_the_session(touch: str, client: docker.DockerClient
     assert asyncio.run(run()) == "foreign_access"
 
 
+def test_a_podman_that_tells_no_events_is_refused(
+    engine: docker.DockerClient, base_image: BaseImage, tmp_path: Path
+) -> None:
+    """Else nobody would notice a foreign hand, and nothing would say so."""
+    folder = Path(tempfile.mkdtemp(prefix="mindx-podman-"))
+    with podman_at(f"unix://{folder}/s", folder, None, engine, "--events-backend", "none") as address:
+        done = mindx("exec", "--", "true", DOCKER_HOST=address, MINDX_STATE_DIR=str(tmp_path / "state"))
+        assert done.returncode == 125
+        assert "events_logger" in done.stderr
+
+
 def test_gc_removes_what_a_dead_owner_left(client: docker.DockerClient) -> None:
     base_id = client.api.inspect_image(reference_of("python"))["Id"]
     image = podman.ensure_profile(client, ensure_derived(client, base_id))
@@ -229,7 +240,7 @@ def test_gc_removes_what_a_dead_owner_left(client: docker.DockerClient) -> None:
     settings = ContainerSettings()
     host = container.host_config(settings, Ids.draw(), "0", EngineControls(1))
     labels = container.labels("feedfeedfeedfeed", owner, settings)
-    request = podman.fit(container.create_request(image.image_id, image.python, labels, host))
+    request = container.create_request(image.image_id, image.python, labels, podman.fit(host))
     made = podman.create(client, request, "mindx-feedfeedfeedfeed")
     done = mindx("gc", "--json")
     assert done.returncode == 0, done.stderr
