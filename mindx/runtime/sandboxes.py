@@ -17,7 +17,7 @@ SandboxFactory = Callable[[LoadedPolicy, Progress], Sandbox]
 
 def docker_sandbox(loaded: LoadedPolicy, progress: Progress) -> Sandbox:
     """Return a sandbox of the real engine, not started yet."""
-    # The SDK costs a tenth of a second to import: whoever is refused before a container pays nothing.
+    # What asks the engine takes its time to load: whoever is refused before a container pays nothing.
     from mindx.sandbox.docker import DockerSandbox
 
     return DockerSandbox(container_settings(loaded), progress)

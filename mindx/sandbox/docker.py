@@ -90,7 +90,7 @@ class DockerSandbox(FileRequests):
         # The events are followed before there is a container; what the engine says of itself takes it as long.
         _, info, image = await _all(
             self._in_thread("follow its events", lambda _: self._events.watch(self.session_id, listener)),
-            self._in_thread("ask what it is", lambda client: client.info()),
+            self._in_thread("ask the engine about itself", lambda client: client.info()),
             self._in_thread("find the image", self._derived_image),
         )
         asked = await self._in_thread("start a container", lambda client: self._create(client, info, image))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import subprocess
 import sys
@@ -10,9 +11,16 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
+import mindx
+
 PYTHON = (sys.executable, "-c", "pass")
 MINDX = (str(Path(sys.executable).with_name("mindx")),)
 STEPS = 200
+
+
+def compile_package() -> None:
+    """Compile mindx as its installation does: where Python may write no bytecode it would be compiled in every run."""
+    compileall.compile_dir(Path(mindx.__file__).parent, quiet=1)
 
 
 def run_cold(argv: Sequence[str]) -> None:

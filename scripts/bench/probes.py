@@ -29,7 +29,7 @@ from scripts.bench.baselines import (
     pinned,
     run_native,
 )
-from scripts.bench.cli_probe import MINDX, PYTHON, docker_run, run_cold, write_plan
+from scripts.bench.cli_probe import MINDX, PYTHON, compile_package, docker_run, run_cold, write_plan
 from scripts.bench.hardening_probe import probe_hardening, probe_workload
 from scripts.bench.memory import measure_memory
 from scripts.bench.samples import Samples, interleave, repeat
@@ -360,6 +360,7 @@ async def probe_campaign(bench: Bench) -> None:
 
 async def probe_cli(bench: Bench) -> None:
     """Whole processes: the help, a check and a program in a container, each from a cold start."""
+    compile_package()
     plan = str(write_plan(bench.folder / "plan200.json"))
     python, mindx_exec = list(PYTHON), [*MINDX, "exec", "--no-stdin", "--", "true"]
     # As a user has it: on all CPUs, and with bytecode that is there already.
