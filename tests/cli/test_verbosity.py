@@ -42,7 +42,7 @@ def test_a_quiet_command_still_says_its_errors(engine_mindx):
     done = engine_mindx("exec", "-q", "--no-stdin", "--", "no-such-program")
     assert "no-such-program" in done.err
     done = engine_mindx("image", "build", "no-such-image", "-q")
-    assert (done.code, "no image" in done.err) == (4, True), done.err
+    assert (done.code, "no image" in done.err) == (2, True), done.err
 
 
 def test_a_quiet_agent_says_its_answer_alone(mindx):
