@@ -24,6 +24,7 @@ _JSON = {"Content-Type": "application/json"}
 _UPGRADE = {"Connection": "Upgrade", "Upgrade": "tcp"}
 NO_HEADERS: Mapping[str, str] = {}
 NO_DOCUMENT = (204, 304)
+LIBPOD = "4.0.0"  # the oldest version of Podman's own API that has all that is asked
 DEFAULT = -1.0  # the client's own timeout
 
 
@@ -132,6 +133,10 @@ class DirectApi:
                 raise
         return stream
 
+    def libpod(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the answer of Podman's own API, which no SDK here knows."""
+        return self._ask(method, f"/libpod{path}", body=body, version=LIBPOD)
+
     def events(self, since: int | None, filters: Mapping[str, str]) -> Iterator[Any]:
         """Return the engine's events from now on, or from `since` on, as they come; the stream is open then."""
         query = {"filters": _filters(filters), **({} if since is None else {"since": since})}
@@ -168,9 +173,10 @@ class DirectApi:
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
         timeout_s: float | None = DEFAULT,
+        version: str = "",
     ) -> Any:
         """Return the document of the answer, None where the status says that there is none."""
-        with self._request(method, path, query, body, timeout_s=timeout_s) as connection:
+        with self._request(method, path, query, body, timeout_s=timeout_s, version=version) as connection:
             answer = _answer(connection)
             with _told():
                 content = answer.read()
@@ -184,10 +190,11 @@ class DirectApi:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
         timeout_s: float | None = DEFAULT,
+        version: str = "",
     ) -> Connection:
         """Send a request and return the connection, on which the answer comes."""
         connection = Connection(self.socket_path, self.timeout if timeout_s == DEFAULT else timeout_s)
-        url = f"/v{self._version}{path}?{urlencode(query or {})}".rstrip("?")
+        url = f"/v{version or self._version}{path}?{urlencode(query or {})}".rstrip("?")
         content = b"" if body is None else json.dumps(body).encode()
         try:
             with _told():

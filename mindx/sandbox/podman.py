@@ -15,6 +15,7 @@ from mindx.errors import EngineError
 from mindx.sandbox import engine_way, seccomp
 from mindx.sandbox.attest import Asked
 from mindx.sandbox.build_leftovers import container_name
+from mindx.sandbox.engine_api import LIBPOD, DirectApi
 from mindx.sandbox.image import REPOSITORY, DerivedImage
 from mindx.sandbox.image_records import locked
 from mindx.sandbox.life import Life
@@ -35,7 +36,6 @@ LIMITS = {
     "pids": ("PidsLimit",),
 }
 EVENTS_WITHIN_S = 5.0
-_API = "/v4.0.0/libpod"
 # More processes for one uid than a container may have, since another session may have drawn the same uids.
 _NPROC_FACTOR, _NPROC_MOST = 4, 4096
 _OWN_MOUNT_OPTIONS = {"rprivate", "notmpcopyup"}
@@ -101,7 +101,7 @@ def fit(host: Mapping[str, Any]) -> dict[str, Any]:
 
 def create(client: docker.DockerClient, request: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Make the container and return its Id and Warnings. Raises what the SDK's own calls raise."""
-    return _answer(client.api.post(_url(client, "create"), json=specification(request, name)))
+    return _ask(client, "POST", "/containers/create", specification(request, name))
 
 
 def asked(request: Mapping[str, Any], cpuset: str, created: Mapping[str, Any]) -> Asked:
@@ -211,7 +211,7 @@ def _tmpfs(point: str, text: str) -> dict[str, Any]:
 
 def inspect(client: docker.DockerClient, container_id: str, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return what Podman says of a container in Docker's words. Raises what the SDK's own calls raise."""
-    found = _answer(client.api.get(_url(client, f"{container_id}/json")))
+    found = _ask(client, "GET", f"/containers/{container_id}/json")
     image = client.api.inspect_image(found["Image"])
     return in_dockers_words(found, _profile_of(image), request)
 
@@ -256,13 +256,14 @@ def _ordered(text: str, asked: str) -> str:
     return asked if set(text.split(",")) - _OWN_MOUNT_OPTIONS == set(asked.split(",")) else text
 
 
-def _url(client: docker.DockerClient, path: str) -> str:
-    return f"{client.api.base_url}{_API}/containers/{path}"
-
-
-def _answer(response: Any) -> dict[str, Any]:
+def _ask(client: docker.DockerClient, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    """Ask Podman by its own API: over the socket itself, or by the SDK's HTTP session where it is elsewhere."""
+    if isinstance(client.api, DirectApi):
+        return cast("dict[str, Any]", client.api.libpod(method, path, body))
     import requests.exceptions
 
+    url = f"{client.api.base_url}/v{LIBPOD}/libpod{path}"
+    response = client.api.request(method, url, json=body, timeout=client.api.timeout)
     try:
         response.raise_for_status()
     except requests.exceptions.HTTPError as error:
