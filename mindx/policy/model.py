@@ -7,11 +7,11 @@ import json
 import math
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from mindx.core.command import WORKSPACE
+from mindx.core.frozen import dataclass
 from mindx.core.table import Kind, Schema, Table, choice, key, several, table, text, whole
 from mindx.policy.globs import gitignore
 from mindx.policy.pattern import Pattern, parse_pattern

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from mindx.core.frozen import dataclass
 from mindx.policy.globs import words
 from mindx.policy.words import PROGRAM_NAME, Argv, Dynamic
 

@@ -7,9 +7,9 @@ import os
 import re
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from mindx.core.frozen import dataclass
 from mindx.policy.globs import bounded
 
 MAX_IGNORE_BYTES = 1024 * 1024
