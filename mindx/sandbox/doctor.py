@@ -128,6 +128,7 @@ def engine_checks(facts: EngineFacts) -> Iterator[Check]:
     yield check_runtimes(facts)
     if facts.is_local:
         yield check_disk(facts)
+        yield from check_data_root(facts)
     yield from check_advisories(facts)
 
 
@@ -287,6 +288,14 @@ def check_disk(facts: EngineFacts) -> Check:
     if free < NEEDED_BYTES:
         return Check("disk", "warn", text, "An image takes up to 1 GiB while it is built: make room.", "mindx gc")
     return Check("disk", "ok", text)
+
+
+def check_data_root(facts: EngineFacts) -> Iterator[Check]:
+    """Yield a note when images are kept in the user's home, as rootless engines do: its name is told inside."""
+    root, home = Path(str(facts.info.get("DockerRootDir") or "/")), Path.home()
+    if home != Path("/") and root.is_relative_to(home):
+        advice = "Keep them elsewhere (`data-root` of Docker, `graphroot` of Podman) if nobody may know your name."
+        yield Check("data-root", "note", f"programs inside see where the engine keeps images: {root}", advice)
 
 
 def _usage(folder: Path) -> int | None:

@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from mindx.sandbox.advisories import all_advisories, find_advisories, is_fixed, mended_by_distribution, parse_version
-from mindx.sandbox.doctor import EngineFacts, check_advisories, check_engine, engine_checks, examine
+from mindx.sandbox.doctor import EngineFacts, check_advisories, check_data_root, check_engine, engine_checks, examine
 from mindx.sandbox.engine_place import EnginePlace
 from mindx.sandbox.host_system import host_system
 from mindx.sandbox.image_records import BaseImage
@@ -115,6 +115,13 @@ def test_each_lack_is_told(info: dict[str, Any], check_id: str, state: str) -> N
 )
 def test_engines_that_are_too_old_or_another(version: str, parts: dict[str, str], state: str) -> None:
     assert check_engine(facts(parts=parts, version=version)).state == state
+
+
+def test_a_home_that_is_told_inside_is_told_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (told,) = check_data_root(facts({"DockerRootDir": str(tmp_path / ".local/share/docker")}))
+    assert (told.state, str(tmp_path) in told.found) == ("note", True)
+    assert list(check_data_root(facts({"DockerRootDir": "/var/lib/docker"}))) == []
 
 
 def test_holes_are_told_unless_the_distribution_mended_them() -> None:
