@@ -214,7 +214,7 @@ _SED_MEMBER = r"(?!(?P=d))[^\[\]\n]|\[:[a-z]+:\]"
 _SED_SET = rf"\[(?:\^|(?!\^))(?:\]|{_SED_MEMBER})(?:{_SED_MEMBER})*\]"
 _SED_ADDRESS = r"\d+|\$|/(?:[^/\[\\\n]|" + _SED_SET.replace("(?P=d)", "/") + ")*/"
 _SED_READS = re.compile(
-    rf"\s*(?:(?:{_SED_ADDRESS})(?:,\s*(?:\+\d+|{_SED_ADDRESS}))?\s*!?\s*)?"
+    rf"\s*(?:(?:{_SED_ADDRESS})(?:,\s*(?:\+\d+|{_SED_ADDRESS}))?\s*(?:!\s*)?)?"
     rf"(?:[pdqDPNnhHgGxl=]|s(?P<d>[/|,#:@])(?:(?!(?P=d))[^\[\\\n]|\\[^\n]|{_SED_SET})*(?P=d)"
     r"(?:(?!(?P=d))[^\\\n]|\\[^\n])*(?P=d)[gpIi0-9]*"
     r"|y(?P<y>[/|,#:@])(?:(?!(?P=y))[^\\\n])*(?P=y)(?:(?!(?P=y))[^\\\n])*(?P=y))\s*"

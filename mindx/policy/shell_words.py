@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 60
 _GLOB = re.compile(r"[*?\[]")
-_BRACE = re.compile(r"\{[^}]*(,|\.\.)")
+_BRACE = re.compile(r"\{[^{}]*?(,|\.\.)")
 # ${x}, ${#x}, ${x:-word}, ${x%pattern}, ${x/a/b}, ${x^^}, ${a[@]}, ${a[0]}: nothing that evaluates or looks up names.
 _EXPANSION = re.compile(
     r"\$\{#?(?P<name>[A-Za-z_]\w*|[0-9@*#?])(\[[@*0-9]\])?(?:(?::?[-=+?]|%%?|##?|//?)(?P<rest>[^`]*)|\^\^?|,,?)?\}",

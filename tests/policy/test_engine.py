@@ -66,6 +66,14 @@ def test_a_program_is_a_bare_name_and_its_arguments_have_limits(argv: tuple[str,
     assert engine().judge(Exec(argv)).decision == "deny"
 
 
+@pytest.mark.parametrize(
+    "script", ["1" + " " * 120_000 + "z", "s/" + "[a]" * 40_000, "1,2 " * 30_000, "/" + "a" * 120_000]
+)
+def test_a_long_script_for_sed_is_judged_at_once(script: str) -> None:
+    judge = engine("commands:\n  - allow: sed\n    at_most: read-only\n")
+    assert not judge.judge(Exec(("sed", script, "f"))).allowed
+
+
 @pytest.mark.parametrize("cwd", ["/", "/etc", "src", "", "/workspace/../etc", "/workspace-evil", "/workspace/"])
 def test_the_working_directory_is_under_the_workspace(cwd: str) -> None:
     assert engine().judge(replace(LS, cwd=cwd)).rule == "paths"
