@@ -101,8 +101,9 @@ class DockerSandbox(FileRequests):
             self._lose_events(self._channel)
         self._watch_removal()
         await self._in_thread("start the container", lambda client: client.api.start(self.container_id))
-        inspected = await self._in_thread("inspect the container", lambda client: self._inspect(client, asked))
-        await self._greet()
+        inspected, _ = await _all(
+            self._in_thread("inspect the container", lambda client: self._inspect(client, asked)), self._greet()
+        )
         self._attestation = attest.attest(self.settings, asked, inspected, self.facts)
         self._refuse(self._attestation)
         if self._podman:
