@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from mindx.core.command import Exec
 from mindx.core.frozen import dataclass
@@ -34,8 +34,7 @@ class KilledProcess:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):  # made for each command, and a frozen dataclass takes six times as long to make
     """The guest's account of one command, checked against what arrived.
 
     `exit_code` is None unless `exit_cause` is EXIT, or OOM when the program hid the kill and ended by itself.
@@ -98,8 +97,7 @@ def _or_null(number: int | None) -> str:
     return "null" if number is None else str(number)
 
 
-@dataclass(frozen=True, slots=True)
-class ExecResult:
+class ExecResult(NamedTuple):
     """What came back for an Exec: a failed command is a value.
 
     `stdout` and `stderr` hold what was kept: all of it, or head, a line that says how much is missing, and tail.

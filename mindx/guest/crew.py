@@ -94,6 +94,8 @@ class Crew:
             return
         if self.commands:
             self.counted = None  # what runs beside it may have moved the counts since
+        else:
+            self.reap_after_s = REAP_SELDOM_S  # nothing of it has ended yet
         before, began_ns, kills = facts.before(self.counted), time.monotonic_ns(), self.watch.kills()
         try:
             moment = self._moment() if request.tells_files else None

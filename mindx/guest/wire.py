@@ -151,10 +151,10 @@ class FrameReader:
 
 def join_texts(texts: list[bytes]) -> bytes:
     """Return texts as one payload. Raises ValueError if one holds a NUL."""
-    for text in texts:
-        if b"\0" in text:
-            raise ValueError("a NUL byte in %r" % text[:40])
-    return b"\0".join(texts)
+    joined = b"\0".join(texts)
+    if joined.count(b"\0") >= max(1, len(texts)):
+        raise ValueError("a NUL byte in %r" % [text for text in texts if b"\0" in text][0][:40])
+    return joined
 
 
 def split_texts(payload: bytes) -> list[bytes]:
@@ -185,8 +185,20 @@ class ExecRequest:
         "terminal",
     )
 
-    def __init__(
-        self,
+    argv: list[bytes]
+    cwd: bytes
+    env: list[bytes]
+    executable: bytes
+    deadline_ms: int
+    head_bytes: int
+    tail_bytes: int
+    has_stdin: bool
+    slot: int
+    tells_files: bool
+    terminal: tuple[int, int] | None
+
+    @staticmethod
+    def pack(
         argv: list[bytes],
         cwd: bytes,
         env: list[bytes],
@@ -198,46 +210,30 @@ class ExecRequest:
         slot: int = 0,
         tells_files: bool = False,
         terminal: tuple[int, int] | None = None,
-    ) -> None:
-        self.argv = argv
-        self.cwd = cwd
-        self.env = env
-        self.executable = executable
-        self.deadline_ms = deadline_ms
-        self.head_bytes = head_bytes
-        self.tail_bytes = tail_bytes
-        self.has_stdin = has_stdin
-        self.slot = slot
-        self.tells_files = tells_files
-        self.terminal = terminal
-
-    def pack(self) -> bytes:
+    ) -> bytes:
         """Return the payload. Raises ValueError for a NUL in a text, struct.error for a number out of range."""
-        head = _EXEC.pack(
-            self.slot,
-            (HAS_STDIN if self.has_stdin else 0) | (TELLS_FILES if self.tells_files else 0),
-            len(self.argv),
-            len(self.env),
-            self.deadline_ms,
-            self.head_bytes,
-            self.tail_bytes,
-            *(self.terminal or (0, 0)),
-        )
-        return head + join_texts([self.cwd, self.executable, *self.argv, *self.env])
+        flags = (HAS_STDIN if has_stdin else 0) | (TELLS_FILES if tells_files else 0)
+        rows, cols = terminal or (0, 0)
+        head = _EXEC.pack(slot, flags, len(argv), len(env), deadline_ms, head_bytes, tail_bytes, rows, cols)
+        return head + join_texts([cwd, executable, *argv, *env])
 
     @classmethod
     def unpack(cls, payload: bytes) -> ExecRequest:
         """Return the request of a payload. Raises WireError when the counts do not fit."""
         if len(payload) < _EXEC.size:
             raise WireError("an exec request of %d bytes" % len(payload))
-        slot, flags, argc, envc, deadline_ms, head, tail, rows, cols = _EXEC.unpack_from(payload)
+        request = cls()
+        request.slot, flags, argc, envc, request.deadline_ms, request.head_bytes, request.tail_bytes, rows, cols = (
+            _EXEC.unpack_from(payload)
+        )
         texts = payload[_EXEC.size :].split(b"\0")
         if len(texts) != 2 + argc + envc or not argc:
             raise WireError("an exec request of %d texts" % len(texts))
-        argv, env = texts[2 : 2 + argc], texts[2 + argc :]
-        has_stdin, tells_files = bool(flags & HAS_STDIN), bool(flags & TELLS_FILES)
-        terminal = (rows, cols) if rows else None
-        return cls(argv, texts[0], env, texts[1], deadline_ms, head, tail, has_stdin, slot, tells_files, terminal)
+        request.cwd, request.executable = texts[0], texts[1]
+        request.argv, request.env = texts[2 : 2 + argc], texts[2 + argc :]
+        request.has_stdin, request.tells_files = bool(flags & HAS_STDIN), bool(flags & TELLS_FILES)
+        request.terminal = (rows, cols) if rows else None
+        return request
 
 
 FILES_UNSEEN = 0  # nobody asked

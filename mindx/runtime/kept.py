@@ -84,8 +84,7 @@ def abridged(observation: Observation) -> Observation:
     if execution is not None:
         stdout, out_cut = abridge(execution.stdout, MAX_ABRIDGED_BYTES)
         stderr, err_cut = abridge(execution.stderr, MAX_ABRIDGED_BYTES)
-        execution = dataclasses.replace(
-            execution,
+        execution = execution._replace(
             command=dataclasses.replace(execution.command, stdin=b""),
             stdout=stdout,
             stderr=stderr,

@@ -32,8 +32,8 @@ SHARED_BYTES = 64 * 1024
 MAX_TYPED_BYTES = 256 * 1024  # that wait for a program which does not read
 
 
-def request_of(command: Exec, slot: int = 0) -> wire.ExecRequest:
-    """Return the wire's form of a command. Raises ValueError for a NUL in a text."""
+def request_of(command: Exec, slot: int = 0) -> bytes:
+    """Return the payload that asks for a command. Raises ValueError for a NUL in a text."""
     if not command.argv:
         raise ValueError("no program is named")
     for name in command.env:
@@ -44,18 +44,18 @@ def request_of(command: Exec, slot: int = 0) -> wire.ExecRequest:
         raise ValueError(f"a terminal is for the background, and has 1 to {MAX_TERMINAL} rows and columns")
     head, tail = capped.split_cap(command.max_output_bytes, head_only=terminal is not None)
     deadline_ms = 0 if command.timeout_s is None else max(1, min(MAX_DEADLINE_MS, math.ceil(command.timeout_s * 1000)))
-    return wire.ExecRequest(
-        argv=[os.fsencode(word) for word in command.argv],
-        cwd=os.fsencode(command.cwd),
-        env=[os.fsencode(f"{name}={value}") for name, value in command.env.items()],
-        executable=os.fsencode(command.executable or ""),
-        deadline_ms=deadline_ms,
-        head_bytes=head,
-        tail_bytes=tail,
-        has_stdin=bool(command.stdin) or terminal is not None,
-        slot=slot,
-        tells_files=command.tells_files,
-        terminal=None if terminal is None else (terminal.rows, terminal.cols),
+    return wire.ExecRequest.pack(
+        [os.fsencode(word) for word in command.argv],
+        os.fsencode(command.cwd),
+        [os.fsencode(f"{name}={value}") for name, value in command.env.items()],
+        os.fsencode(command.executable) if command.executable else b"",
+        deadline_ms,
+        head,
+        tail,
+        bool(command.stdin) or terminal is not None,
+        slot,
+        command.tells_files,
+        None if terminal is None else (terminal.rows, terminal.cols),
     )
 
 
@@ -76,7 +76,7 @@ class Execution:
         self._listener_error: Exception | None = None
         self.ended = False  # the answer has come, also when nobody waited for it in that moment
         self.done: asyncio.Future[ExecResult] = asyncio.get_running_loop().create_future()
-        request = request_of(command, slot).pack()
+        request = request_of(command, slot)
         if len(request) > wire.MAX_PAYLOAD:
             raise ValueError("arguments and environment are over 1 MiB")
         self.request_id = channel.begin(self)
@@ -280,18 +280,17 @@ def spawn_error(payload: bytes, command: Exec) -> SandboxError:
 
 def receipt_of(record: wire.ExitRecord) -> Receipt:
     """Return the receipt of a checked record; an exit code counts only where the program gave one by itself."""
-    cause = CAUSES[record.cause]
-    own_end = cause in (ExitCause.EXIT, ExitCause.OOM) and record.exit_code >= 0
-    if cause is ExitCause.EXIT and not 0 <= record.exit_code <= 255:
+    own_end = record.cause in (wire.CAUSE_EXIT, wire.CAUSE_OOM) and record.exit_code >= 0
+    if record.cause == wire.CAUSE_EXIT and not 0 <= record.exit_code <= 255:
         raise wire.WireError("an exit without a code")
-    if cause is ExitCause.SIGNAL and not record.signal:
+    if record.cause == wire.CAUSE_SIGNAL and not record.signal:
         raise wire.WireError("a signal without a number")
     if len(record.killed) > record.killed_count:
         raise wire.WireError("more killed processes than were counted")
     if len(record.changed) > record.changed_count:
         raise wire.WireError("more changed files than were counted")
     return Receipt(
-        exit_cause=cause,
+        exit_cause=CAUSES[record.cause],
         exit_code=record.exit_code if own_end else None,
         signal=record.signal or None,
         duration_s=record.duration_ns / 1e9,
@@ -302,12 +301,12 @@ def receipt_of(record: wire.ExitRecord) -> Receipt:
         stdout_sha256=record.stdout_sha256.hex(),
         stderr_sha256=record.stderr_sha256.hex(),
         oom_kills=record.oom_kills,
-        killed=tuple(killed_process(text) for text in record.killed),
+        killed=tuple([killed_process(text) for text in record.killed]),
         killed_count=record.killed_count,
         memory_peak_bytes=record.memory_peak,
         pids_refused=record.pids_refused,
         throttled_s=record.throttled_us / 1e6,
-        files_changed=tuple(name.decode("utf-8", "backslashreplace") for name in sorted(record.changed)),
+        files_changed=tuple([name.decode("utf-8", "backslashreplace") for name in sorted(record.changed)]),
         files_changed_count=None if record.files_seen == wire.FILES_UNSEEN else record.changed_count,
         files_changed_complete=record.files_seen == wire.FILES_ALL,
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,7 +22,13 @@ Clock = Callable[[], str]
 
 def utc_now() -> str:
     """Return the time as `2026-01-31T12:00:00.000000Z`."""
-    return f"{datetime.now(timezone.utc).isoformat(timespec='microseconds')[:26]}Z"
+    seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
+    return f"{_second(seconds)}.{microseconds:06d}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()[:19]
 
 
 class Recorder:

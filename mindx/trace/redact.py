@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from mindx.core.output import encode_output, plain_text
@@ -51,28 +52,41 @@ class Redactor:
 
     def clean(self, value: Any, depth: int = 0) -> Any:
         """Return the value as JSON's own types, redacted and capped; what is cut is marked with size and digest."""
+        kind = type(value)
+        if kind is str and value.isascii() and not self._secrets and len(value) <= MAX_TEXT_CHARS:
+            return value  # as most are
+        if kind is dict and depth < MAX_DEPTH:
+            return self._mapping(value, depth)
+        if (kind is list or kind is tuple) and depth < MAX_DEPTH:
+            return self._items(value, depth)
+        return self._clean_other(value, depth)
+
+    def _clean_other(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._text(plain_text(value))
         if value is None or isinstance(value, (bool, int)):
             return value
         if isinstance(value, float):
             return value if value == value and abs(value) != float("inf") else str(value)
-        if isinstance(value, str):
-            if value.isascii() and not self._secrets and len(value) <= MAX_TEXT_CHARS:
-                return value  # as most are
-            return self._text(plain_text(value))
         if isinstance(value, bytes):
             return self._text(encode_output(value)[0])
         if depth >= MAX_DEPTH:
             return "[too deep]"
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return self._items(list(value), depth)
         if isinstance(value, Mapping):
             return self._mapping(value, depth)
-        if isinstance(value, (list, tuple, set, frozenset)):
-            items = [self.clean(item, depth + 1) for item in list(value)[:MAX_ITEMS]]
-            return items if len(value) <= MAX_ITEMS else [*items, f"[{len(value) - MAX_ITEMS} more]"]
         return self._text(plain_text(str(value)))
+
+    def _items(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+        if not value:
+            return []
+        items = [self.clean(item, depth + 1) for item in value[:MAX_ITEMS]]
+        return items if len(value) <= MAX_ITEMS else [*items, f"[{len(value) - MAX_ITEMS} more]"]
 
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         cleaned: dict[str, Any] = {}
-        for name, item in list(value.items())[:MAX_ITEMS]:
+        for name, item in islice(value.items(), MAX_ITEMS):
             key, is_secret = self._names.get(name) or self._name(name)
             cleaned[key] = REDACTED if is_secret and item else self.clean(item, depth + 1)
         if len(value) > MAX_ITEMS:

@@ -80,9 +80,11 @@ sizes = st.none() | st.tuples(st.integers(1, 1000), st.integers(1, 1000))
 @given(texts.filter(bool), texts, st.binary(max_size=9), numbers, st.booleans(), sizes)
 def test_an_exec_request_comes_back_as_it_was(argv, env, cwd, deadline_ms, has_stdin, terminal):
     cwd = cwd.replace(b"\0", b"")
-    sent = wire.ExecRequest(argv, cwd, env, b"/bin/x", deadline_ms, 2**40, 7, has_stdin, 3, True, terminal)
-    got = wire.ExecRequest.unpack(sent.pack())
-    assert [getattr(got, name) for name in sent.__slots__] == [getattr(sent, name) for name in sent.__slots__]
+    sent = (argv, cwd, env, b"/bin/x", deadline_ms, 2**40, 7, has_stdin, 3, True, terminal)
+    got = wire.ExecRequest.unpack(wire.ExecRequest.pack(*sent))
+    assert (got.argv, got.cwd, got.env, got.executable, got.deadline_ms) == sent[:5]
+    assert (got.head_bytes, got.tail_bytes, got.has_stdin) == sent[5:8]
+    assert (got.slot, got.tells_files, got.terminal) == sent[8:]
 
 
 def test_a_nul_in_a_text_is_refused_where_it_is_sent():
