@@ -212,7 +212,8 @@ def test_an_empty_file_says_nothing(project):
 
 
 def test_variables_that_nobody_reads_are_told():
-    assert unknown_variables({"MINDX_POLCY": "x", "MINDX_POLICY": "y", "HOME": "/"}) == {"MINDX_POLCY": "did you mean `MINDX_POLICY`?"}
+    found = unknown_variables({"MINDX_POLCY": "x", "MINDX_POLICY": "y", "HOME": "/"})
+    assert found == {"MINDX_POLCY": "did you mean `MINDX_POLICY`?"}
 
 
 def test_config_show_tells_origins(mindx):
