@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mindx.core.command import WORKSPACE, Command, Exec, ListDir, MakeDir, ReadFile, Remove, Stat, WriteFile
+from mindx.core.count import counted
 from mindx.core.receipt import ExecResult
 from mindx.core.table import TableError
 from mindx.core.verdict import Verdict
@@ -219,10 +220,8 @@ class Session:
         """Judge one Command and count it."""
         if self._commands_left <= 0:
             self.limit_reached = "commands"
-            allowed = self.policy.policy.limits.commands
-            return Verdict(
-                "deny", "limits.commands", f"the policy allows {allowed} commands in a session, and they are spent"
-            )
+            allowed = counted(self.policy.policy.limits.commands, "command")
+            return Verdict("deny", "limits.commands", f"the policy allows {allowed} in a session, and none is left")
         self._commands_left -= 1
         verdict = self._verdicts.judge(command)
         if verdict.decision == "ask" and approved_action_id():
