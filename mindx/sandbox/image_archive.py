@@ -19,6 +19,7 @@ from mindx.core.table import Table, key, table, text, whole
 from mindx.errors import ImageInputError
 from mindx.sandbox.base_image import definition_digest, find_base, reference_of
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
+from mindx.sandbox.image_content import rewrite
 from mindx.sandbox.image_records import BaseImage, add_record, locked
 
 MANIFEST = "mindx-image.json"
@@ -114,10 +115,15 @@ def import_image(client: docker.DockerClient, path: Path, progress: Progress) ->
 def _load(client: docker.DockerClient, manifest: Manifest, content: IO[bytes], path: Path) -> BaseImage:
     name = manifest.image.name
     try:
-        client.images.load(content)
+        with tempfile.TemporaryFile() as one:
+            rewrite(content, manifest.reference, one)
+            one.seek(0)
+            client.images.load(one)
         found = client.api.inspect_image(manifest.reference)
     except docker.errors.ImageNotFound as error:
         raise _damaged(path, f"it does not hold {manifest.reference}") from error
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, f"load the image {name}") from error
     # Another image store counts ids in another way; the content was compared above.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import secrets
@@ -126,6 +127,48 @@ def test_a_file_that_was_changed_is_not_loaded(engine: docker.DockerClient, tiny
         import_image(engine, file, silent)
     for content in (b"", b"no archive", tar_of(other=b"x"), tar_of(**{MANIFEST: b"{}", CONTENT: b"x"}), whole[:2000]):
         file.write_bytes(content)
+        with pytest.raises(ImageError) as caught:
+            import_image(engine, file, silent)
+        assert caught.value.code == "image_file_damaged"
+    assert find_base(engine, tiny) is None
+
+
+def test_a_file_cannot_put_an_image_behind_another_name(engine: docker.DockerClient, tiny: str, tmp_path: Path) -> None:
+    """A stranger's file may fit by its digests and still hold names that are the user's."""
+    file, victim = tmp_path / "tiny.tar", f"victim-{secrets.token_hex(4)}:latest"
+    manifest = export_image(engine, tiny, file, silent)
+    with tarfile.open(file) as archive:
+        content = archive.extractfile(CONTENT)
+        assert content is not None
+        honest = content.read()
+
+    def write(listing: list[dict[str, Any]]) -> None:
+        said = json.dumps(listing).encode()
+        with tarfile.open(fileobj=io.BytesIO(honest)) as old:
+            parts = {member.name: old.extractfile(member) for member in old if member.isfile()}
+            whole = tar_of(**{name: part.read() for name, part in parts.items() if part} | {"manifest.json": said})
+        document = manifest.plain() | {"sha256": hashlib.sha256(whole).hexdigest(), "size": len(whole)}
+        file.write_bytes(tar_of(**{MANIFEST: json.dumps(document).encode(), CONTENT: whole}))
+
+    with tarfile.open(fileobj=io.BytesIO(honest)) as old:
+        found = old.extractfile("manifest.json")
+        assert found is not None
+        (listed,) = json.loads(found.read())
+    remove_images(engine, tiny)
+    write([listed | {"RepoTags": [manifest.reference, victim]}])
+    assert import_image(engine, file, silent).name == tiny
+    with pytest.raises(docker.errors.ImageNotFound):
+        engine.api.inspect_image(victim)
+    remove_images(engine, tiny)
+    for listing in (
+        [listed, listed | {"RepoTags": [victim]}],
+        [],
+        [listed | {"Config": "../x"}],
+        [listed | {"Layers": ["manifest.json"]}],
+        [listed | {"Layers": ["not-there"]}],
+        [{}],
+    ):
+        write(listing)
         with pytest.raises(ImageError) as caught:
             import_image(engine, file, silent)
         assert caught.value.code == "image_file_damaged"
