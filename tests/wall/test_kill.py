@@ -87,7 +87,7 @@ async def test_after_an_end_nothing_that_it_left_is_alive(engine, sandbox, left)
     result = await asyncio.wait_for(sandbox.execute(sh(f"{left}\n sleep 0.2; echo done")), 10)
     assert (result.exit_cause, result.exit_code, result.stdout[-5:]) == (ExitCause.EXIT, 0, b"done\n")
     assert result.receipt.killed_count >= 1
-    assert {process.name for process in result.receipt.killed} & {"sleep", "sh", "python3"}
+    assert {process.name for process in result.receipt.killed} & {"sleep", "sh", "python3", "setsid"}
     assert only_ours(engine, sandbox), top(engine, sandbox)
 
 
