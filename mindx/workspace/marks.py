@@ -57,8 +57,9 @@ TABLE: dict[str, str] = {
     ".babelrc* babel.config.json "
     ".stylelintrc* .mocharc* karma.conf.* .storybook/ .pylintrc pylintrc mypy.ini .mypy.ini "
     ".flake8 .ropeproject/ .ycm_extra_conf.py .prettierrc* .remarkrc* .commitlintrc* .releaserc* .postcssrc* "
-    "*.config.*.js *.config.*.ts .rubocop.yml .luacheckrc .formatter.exs .credo.exs .iex.exs .ocamlinit .clangd .php- "
-    "cs-fixer* phpstan.neon* rector.php psalm.xml conf.py mkdocs.yml _plugins/ jupyter_*_config.py ipython_config.py",
+    "*.config.*.js *.config.*.ts .rubocop.yml .luacheckrc .formatter.exs .credo.exs .iex.exs .ocamlinit .clangd "
+    ".php-cs-fixer* phpstan.neon* rector.php psalm.xml conf.py mkdocs.yml _plugins/ jupyter_*_config.py "
+    "ipython_config.py",
     "test set-up": "conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml .rspec jest.setup.* vitest.setup.* "
     ".coveragerc .taprc phpunit.xml* .busted behave.ini test_helper.exs .nycrc .c8rc*",
     "Python build or start-up": "pyproject.toml setup.py setup.cfg sitecustomize.py usercustomize.py *.pth hatch.toml "

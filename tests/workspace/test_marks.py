@@ -37,6 +37,7 @@ from tests.workspace.support import fill, put, work
         ("\u017f\u0065tup.py", "Python build or start-up"),  # a long s, which some file systems fold
         ("Make\u200cfile", "task file"), ("Makefile ", "task file"), (".vs\u200dcode./tasks.json", "editor settings"),
         (".flake8", "tool that runs code"), ("docs/conf.py", "tool that runs code"), ("Earthfile", "task file"),
+        (".php-cs-fixer.dist.php", "tool that runs code"),
     ],
 )  # fmt: skip
 def test_marked(path: str, label: str) -> None:
