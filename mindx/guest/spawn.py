@@ -1,7 +1,6 @@
 """Starting a program as the agent's uid, in the window in which PID 1 is that uid itself.
 
-posix_spawn uses vfork and one exec: 0.4 ms where a fork costs more with every MiB of the parent. A living process of
-the uid could stop the child between vfork and exec, so the caller sweeps the uid first.
+A living process of the uid could stop the child between vfork and exec, so the caller sweeps the uid first.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import os
 
 from . import files
 from .identity import HOME, SLOTS, Identity, home_of
+from .launch import IGNORED_BY_PYTHON, Launcher
 from .terminal import Pair
 from .watchdog import Watch
 
@@ -25,7 +25,6 @@ BASE_ENV = {
     b"TMPDIR": b"/tmp",
     b"PYTHONDONTWRITEBYTECODE": b"1",
 }
-IGNORED_BY_PYTHON = (13, 25)  # SIGPIPE and SIGXFSZ: the child gets the default back
 
 
 def make_home(home: bytes) -> None:
@@ -74,6 +73,7 @@ class Spawner:
         self._home = os.open("/", os.O_PATH | os.O_DIRECTORY)
         self._score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
         self._start_score = os.pread(self._score, 16, 0).strip()
+        self._launcher = Launcher()
         self._known: dict[bytes, bytes] = {}
         self._base = [_variables_of(slot) for slot in range(SLOTS)]
 
@@ -148,18 +148,7 @@ class Spawner:
             if has_stdin:
                 in_read, in_write = os.pipe()
                 opened += (in_read, in_write)
-            pid = os.posix_spawn(
-                path,
-                argv,
-                variables,
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, in_read, 0),
-                    (os.POSIX_SPAWN_DUP2, out_write, 1),
-                    (os.POSIX_SPAWN_DUP2, err_write, 2),
-                ],
-                setsid=True,
-                setsigdef=IGNORED_BY_PYTHON,
-            )
+            pid = self._launcher.start(path, argv, variables, in_read, out_write, err_write)
         except BaseException:
             for handle in opened:
                 os.close(handle)
