@@ -7,7 +7,6 @@ import logging
 import math
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +36,7 @@ from mindx.core.agent_session import SessionEnvironment, SessionPolicy
 from mindx.core.agent_state import AgentState
 from mindx.core.checkpoint import RunOutcome
 from mindx.core.output import plain_text
+from mindx.core.own_process import own_module
 from mindx.core.protocols import EventHandler
 from mindx.core.run_config import RunConfig
 from mindx.errors import InputError
@@ -77,7 +77,7 @@ class AgentProcess:
             raise InputError("worker_invalid", "an agent's process has a factory or a command, one of both")
         if factory is not None and not all(factory.rpartition(":")[::2]):
             raise InputError("worker_invalid", "a factory is written module:function or path/to/file.py:function")
-        own = (sys.executable, "-m", "mindx.agents.worker_program", str(factory))
+        own = own_module("mindx.agents.worker_program", str(factory), here=True)
         self.config = replace(config or RunConfig(), interactive=False)  # nobody can answer it
         self._command = tuple(command) or own
         self._env = env

@@ -11,7 +11,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ import docker.errors
 
 from mindx.core.command import ReadFile, WriteFile
 from mindx.core.count import counted
+from mindx.core.own_process import own_program
 from mindx.errors import FileError
 from mindx.sandbox.container import MASKED_PATHS
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect, engine_error
@@ -302,7 +302,7 @@ async def _pipes(stage: Stage) -> str:
 async def _orphan(stage: Stage) -> str:
     settings = {"image": stage.settings.image, "runtime": stage.settings.runtime}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", _ORPHAN, json.dumps(settings)),
+        *own_program(_ORPHAN, json.dumps(settings)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,12 +21,13 @@ from mindx.agents.improvement.paths import (
 )
 from mindx.agents.improvement.process import Ended, run_process
 from mindx.core.output import plain_text
+from mindx.core.own_process import own_module
 from mindx.core.strict_json import read_json
 from mindx.core.validation import faults
 from mindx.errors import InputError, StateError
 from mindx.runtime.tasks.atomic import locked, read_file, replace_file
 
-COMMAND = (sys.executable, "-m", "mindx.agents.improvement")
+COMMAND = own_module("mindx.agents.improvement")
 DEFAULT_TIMEOUT_S = 1800.0
 LAST_WORDS = 300  # bytes
 _SIGNALLED = 128  # the exit code of what a signal ended is this and the signal's number
