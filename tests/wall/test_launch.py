@@ -85,7 +85,6 @@ def test_what_cannot_be_started_says_why_and_leaves_no_process(way: Way, path: b
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("argv", "variables"), [([b"a\0b"], {}), ([b"a"], {b"A": b"b\0c"})])
-def test_a_nul_is_refused(way: Way, argv: list[bytes], variables: dict[bytes, bytes]) -> None:
+def test_a_nul_is_refused(way: Way) -> None:
     with pytest.raises(ValueError, match="null byte"):
-        run(way, b"/bin/true", argv, variables)
+        run(way, b"/bin/true", [b"a\0b"], {})
