@@ -7,14 +7,14 @@ import contextlib
 import secrets
 import struct
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mindx.core.command import WORKSPACE, Exec, Terminal
 from mindx.core.receipt import ExecResult
 from mindx.errors import FileError, SandboxError, SandboxLostError
 from mindx.guest import wire
-from mindx.sandbox import attest, container, engine_way, gc, podman, runtimes
+from mindx.sandbox import attest, container, engine_way, gc, podman, podman_words, runtimes
 from mindx.sandbox.background import BackgroundCommands
 from mindx.sandbox.base import BackgroundState, OutputListener
 from mindx.sandbox.base_image import ensure_base
@@ -27,7 +27,7 @@ from mindx.sandbox.file_requests import FileRequests
 from mindx.sandbox.image import DerivedImage, ensure_derived
 from mindx.sandbox.life import Life
 from mindx.sandbox.owner import Owner
-from mindx.sandbox.settle import to_the_end
+from mindx.sandbox.settle import all_to_the_end, to_the_end
 
 if TYPE_CHECKING:
     import docker
@@ -88,7 +88,7 @@ class DockerSandbox(FileRequests):
     async def _start(self) -> None:
         listener = self._life.listener(self._hear_engine)
         # The events are followed before there is a container; what the engine says of itself takes it as long.
-        _, info, image = await _all(
+        _, info, image = await all_to_the_end(
             self._in_thread("follow its events", lambda _: self._events.watch(self.session_id, listener)),
             self._in_thread("ask the engine about itself", lambda client: client.info()),
             self._in_thread("find the image", self._derived_image),
@@ -101,7 +101,7 @@ class DockerSandbox(FileRequests):
             self._lose_events(self._channel)
         self._watch_removal()
         await self._in_thread("start the container", lambda client: client.api.start(self.container_id))
-        inspected, _ = await _all(
+        inspected, _ = await all_to_the_end(
             self._in_thread("inspect the container", lambda client: self._inspect(client, asked)), self._greet()
         )
         self._attestation = attest.attest(self.settings, asked, inspected, self.facts)
@@ -116,7 +116,7 @@ class DockerSandbox(FileRequests):
         attestation.require()
 
     def _create(self, client: docker.DockerClient, info: dict[str, Any], image: DerivedImage) -> attest.Asked:
-        self._podman = podman.is_podman(info)
+        self._podman = podman_words.is_podman(info)
         controls = EngineControls.of(info)
         if not self._podman:  # it takes its own default whatever is asked, and attestation tells
             runtimes.require(client, info, self.settings.runtime, image)
@@ -124,7 +124,7 @@ class DockerSandbox(FileRequests):
         labels = container.labels(self.session_id, Owner.me(), self.settings)
         host = container.host_config(self.settings, self.ids, cpuset, controls)
         if self._podman:
-            image, host = podman.ensure_profile(client, image), podman.fit(host)
+            image, host = podman.ensure_profile(client, image), podman_words.fit(host)
         request = container.create_request(image.image_id, image.python, labels, host)
         self.container_id = name = f"mindx-{self.session_id}"  # a create whose answer is lost has made one all the same
         try:
@@ -138,7 +138,7 @@ class DockerSandbox(FileRequests):
             raise
         self.container_id = created["Id"]
         if self._podman:
-            return podman.asked(request, cpuset, created)
+            return podman_words.asked(request, cpuset, created)
         return attest.Asked(request, cpuset, tuple(created.get("Warnings") or ()))
 
     def _inspect(self, client: docker.DockerClient, asked: attest.Asked) -> dict[str, Any]:
@@ -390,12 +390,3 @@ class DockerSandbox(FileRequests):
         if self._closed:
             raise self._closed_error()
         return self._alive()
-
-
-async def _all(*works: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Do all at once and each to its end, then raise the first error there was."""
-    done = await asyncio.gather(*works, return_exceptions=True)
-    for one in done:
-        if isinstance(one, BaseException):
-            raise one
-    return done

@@ -15,7 +15,7 @@ import docker
 from mindx.core.count import counted
 from mindx.core.folders import state_dir
 from mindx.errors import EngineError, ImageError, MindxError
-from mindx.sandbox import podman
+from mindx.sandbox import podman_words
 from mindx.sandbox.advisories import Product, find_advisories, mended_by_distribution
 from mindx.sandbox.base_image import find_base
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, connect_place, engine_error
@@ -105,7 +105,7 @@ def read_facts(client: docker.DockerClient, place: EnginePlace) -> EngineFacts:
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, "ask the engine what it is") from error
     parts = dict(_part(str(one.get("Name")), str(one.get("Version", ""))) for one in version.get("Components") or ())
-    if podman.is_podman(info) and podman.limits_nothing(info):
+    if podman_words.is_podman(info) and podman_words.limits_nothing(info):
         info = {**info, **dict.fromkeys(("MemoryLimit", "PidsLimit", "CPUSet", "SwapLimit"), False)}
     return EngineFacts(place, info, version, parts)
 

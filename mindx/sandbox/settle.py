@@ -32,6 +32,15 @@ async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
+async def all_to_the_end(*works: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Do all at once and each to its end; return what they give, or raise the first error there was."""
+    done = await asyncio.gather(*works, return_exceptions=True)
+    for one in done:
+        if isinstance(one, BaseException):
+            raise one
+    return done
+
+
 def _shield() -> AbstractContextManager[object]:
     """Hold off anyio's scopes, if there can be any: a command that does without anyio does not load it (20 ms)."""
     if "anyio" not in sys.modules:

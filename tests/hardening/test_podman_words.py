@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mindx.sandbox import attest, container, podman, seccomp
+from mindx.sandbox import attest, container, podman_words, seccomp
 from mindx.sandbox.container import MASKED_PATHS, ContainerSettings, EngineControls, Ids
 
 SAID = json.loads((Path(__file__).parent / "data" / "podman-4.3-inspect.json").read_text())
@@ -21,13 +21,13 @@ def request(apparmor: bool = False) -> dict[str, Any]:
     """Return the request that Podman was sent when it said SAID."""
     controls = EngineControls(2, apparmor=apparmor)
     host = container.host_config(ContainerSettings(), Ids(10_000, 10_000), "0-1", controls)
-    return container.create_request("sha256:0", "/usr/bin/python3", {"mindx.session": "ab"}, podman.fit(host))
+    return container.create_request("sha256:0", "/usr/bin/python3", {"mindx.session": "ab"}, podman_words.fit(host))
 
 
 def differences(said: dict[str, Any], profile: str = "", apparmor: bool = False) -> list[str]:
     asked = request(apparmor)
-    told = podman.in_dockers_words(said, profile or seccomp.profile(), asked)
-    return [one.what for one in attest.compare_engine(asked, told, podman.UNTOLD)]
+    told = podman_words.in_dockers_words(said, profile or seccomp.profile(), asked)
+    return [one.what for one in attest.compare_engine(asked, told, podman_words.UNTOLD)]
 
 
 def test_what_podman_said_is_as_asked() -> None:
@@ -111,13 +111,13 @@ def test_the_specification_leaves_nothing_out() -> None:
 
     host, whole = Watched(asked["HostConfig"]), Watched(asked)
     whole["HostConfig"] = host
-    podman.specification(whole, "mindx-ab")
+    podman_words.specification(whole, "mindx-ab")
     assert whole.keys() - whole.read <= needless
     assert host.keys() - host.read <= needless
 
 
 def test_a_tmpfs_keeps_all_its_options_and_hides_those_podman_does_not_know() -> None:
-    mounts = {one["destination"]: one["options"] for one in podman.specification(request(), "mindx-ab")["mounts"]}
+    mounts = {one["destination"]: one["options"] for one in podman_words.specification(request(), "mindx-ab")["mounts"]}
     asked = request()["HostConfig"]["Tmpfs"]
     assert mounts.keys() == asked.keys()
     for point, options in mounts.items():
@@ -128,16 +128,16 @@ def test_a_tmpfs_keeps_all_its_options_and_hides_those_podman_does_not_know() ->
 
 def test_a_warning_that_limits_are_ignored_is_one_of_each_limit() -> None:
     ignored = "Resource limits are not supported and ignored on cgroups V1 rootless systems"
-    asked = podman.asked(request(), "0-1", {"Id": "x", "Warnings": ["another", ignored]})
+    asked = podman_words.asked(request(), "0-1", {"Id": "x", "Warnings": ["another", ignored]})
     assert [attest._warned(text).control for text in asked.warnings] == ["engine", "memory", "swap", "cpuset", "pids"]
-    assert {"Memory", "MemorySwap", "PidsLimit", "CpusetCpus", "CpuShares", *podman.UNTOLD} == asked.untold
-    assert podman.asked(request(), "0-1", {"Id": "x", "Warnings": None}).untold == podman.UNTOLD
+    assert {"Memory", "MemorySwap", "PidsLimit", "CpusetCpus", "CpuShares", *podman_words.UNTOLD} == asked.untold
+    assert podman_words.asked(request(), "0-1", {"Id": "x", "Warnings": None}).untold == podman_words.UNTOLD
 
 
 def test_masks_go_over_whole_and_a_profile_only_when_it_was_asked() -> None:
-    said = podman.specification(request(), "mindx-ab")
+    said = podman_words.specification(request(), "mindx-ab")
     assert said["mask"] == list(MASKED_PATHS)
     assert said["seccomp_policy"] == "image"
     without = request()
     without["HostConfig"]["SecurityOpt"] = ["no-new-privileges:true"]
-    assert "seccomp_policy" not in podman.specification(without, "mindx-ab")
+    assert "seccomp_policy" not in podman_words.specification(without, "mindx-ab")

@@ -21,7 +21,7 @@ import pytest
 
 from mindx.core.command import Exec
 from mindx.errors import SandboxError, SandboxLostError
-from mindx.sandbox import container, podman
+from mindx.sandbox import container, podman, podman_words
 from mindx.sandbox.base_build import _import
 from mindx.sandbox.base_image import reference_of
 from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
@@ -173,7 +173,7 @@ def test_what_podman_does_not_do_refuses_the_session(
     name: str, client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change, controls = SABOTAGES[name]
-    true = podman.specification
+    true = podman_words.specification
 
     def altered(*arguments: Any) -> dict[str, Any]:
         said = true(*arguments)
@@ -182,7 +182,7 @@ def test_what_podman_does_not_do_refuses_the_session(
         change(said)
         return said
 
-    monkeypatch.setattr(podman, "specification", altered)
+    monkeypatch.setattr(podman_words, "specification", altered)
     sandbox = DockerSandbox()
     if not controls:
         asyncio.run(_start_and_close(sandbox))
@@ -240,7 +240,7 @@ def test_gc_removes_what_a_dead_owner_left(client: docker.DockerClient) -> None:
     settings = ContainerSettings()
     host = container.host_config(settings, Ids.draw(), "0", EngineControls(1))
     labels = container.labels("feedfeedfeedfeed", owner, settings)
-    request = container.create_request(image.image_id, image.python, labels, podman.fit(host))
+    request = container.create_request(image.image_id, image.python, labels, podman_words.fit(host))
     made = podman.create(client, request, "mindx-feedfeedfeedfeed")
     done = mindx("gc", "--json")
     assert done.returncode == 0, done.stderr
@@ -266,7 +266,7 @@ def test_a_rootless_one_starts_sessions_once_its_missing_limits_are_accepted(
     with podman_at(f"unix://{folder}/home/s", folder, UID, engine) as address:
         environ = {"DOCKER_HOST": address, "MINDX_STATE_DIR": str(tmp_path / "state")}
         info = docker.DockerClient(base_url=address).info()
-        limits = not podman.limits_nothing(info)
+        limits = not podman_words.limits_nothing(info)
         strict = mindx("exec", "--", "true", **environ)
         assert (strict.returncode == 0) is limits, strict.stderr
         if not limits:
