@@ -298,6 +298,9 @@ class _Walker(Redirections):
         self._test_part(node, double)
 
     def _test_part(self, node: Node, double: bool) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.refuse(node, "this is too deep; write a script and run that")
         operators = {self.text(c) for c in node.children if c.type == "test_operator"}
         if operators & {"-v", "-R"}:
             raise self.refuse(node, "-v and -R evaluate what they are given; use -n with a default: ${x:-}")
@@ -314,6 +317,7 @@ class _Walker(Redirections):
             elif child.type not in (_TEST_TOKENS | _DOUBLE_TOKENS if double else _TEST_TOKENS):
                 raise self.refuse(child, f"{self.text(child)!r} is not judged here")
         self.gaps(node)
+        self.depth -= 1
 
 
 _TEST_TOKENS = frozenset({"[", "]", "=", "==", "!=", "!", "-a", "-o", "test_operator"})

@@ -67,6 +67,17 @@ def test_a_program_is_a_bare_name_and_its_arguments_have_limits(argv: tuple[str,
 
 
 @pytest.mark.parametrize(
+    ("opens", "middle", "closes"),
+    [("( ", "a", " )"), ("! ", "a", ""), ("a && ", "a", ""), ("( ! ", "a", " )")],
+)
+def test_a_test_nested_without_end_is_denied(opens: str, middle: str, closes: str) -> None:
+    judge = engine("commands:\n  - allow: bash\n")
+    line = f"[[ {opens * 2000}{middle}{closes * 2000} ]]"
+    assert judge.judge(Exec(("bash", "-c", line))).rule == "shell"
+    assert judge.judge(Exec(("bash", "-c", f"[[ {opens * 20}{middle}{closes * 20} ]]"))).allowed
+
+
+@pytest.mark.parametrize(
     "script", ["1" + " " * 120_000 + "z", "s/" + "[a]" * 40_000, "1,2 " * 30_000, "/" + "a" * 120_000]
 )
 def test_a_long_script_for_sed_is_judged_at_once(script: str) -> None:
