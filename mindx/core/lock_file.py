@@ -8,9 +8,11 @@ import time
 from pathlib import Path
 
 _RETRY_S = 0.005
+# Whoever looks whether a lock is free has it for a moment, which must not keep out who comes to work.
+LOOKED_AT_S = 0.05
 
 
-def hold_lock(path: Path, wait_s: float | None = 0.0) -> int | None:
+def hold_lock(path: Path, wait_s: float | None = LOOKED_AT_S) -> int | None:
     """Take a lock file, made with its folder if need be, and return its handle: closing that lets go of the lock.
 
     None when another still holds it after `wait_s` (None: as long as it takes); the thread is blocked meanwhile.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mindx.core.atomic_file import write_whole
-from mindx.core.lock_file import hold_lock
+from mindx.core.lock_file import LOOKED_AT_S, hold_lock
 from mindx.errors import InputError, StateError
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def load_all(folder: Path, load: Callable[[str], T | None]) -> list[T]:
 
 
 @contextmanager
-def locked(path: Path, busy: InputError, wait_s: float = 0.0) -> Iterator[None]:
+def locked(path: Path, busy: InputError, wait_s: float = LOOKED_AT_S) -> Iterator[None]:
     """Hold a lock file against other processes and other users of it.
 
     Raises `busy` when it is still held after `wait_s`, during which the thread is blocked; and StateError.
