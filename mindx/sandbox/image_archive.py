@@ -19,7 +19,7 @@ from mindx.core.table import Table, key, table, text, whole
 from mindx.errors import ImageInputError
 from mindx.sandbox.base_image import definition_digest, find_base, reference_of
 from mindx.sandbox.engine import ENGINE_EXCEPTIONS, engine_error
-from mindx.sandbox.image_content import rewrite
+from mindx.sandbox.image_content import add_file, rewrite
 from mindx.sandbox.image_records import BaseImage, add_record, locked
 
 MANIFEST = "mindx-image.json"
@@ -75,8 +75,8 @@ def export_image(client: docker.DockerClient, name: str, path: Path, progress: P
             progress(f"writing {path}")
             with open(part, "xb") as file, tarfile.open(fileobj=file, mode="w") as archive:
                 said = (json.dumps(manifest.plain(), indent=1) + "\n").encode()
-                _add(archive, MANIFEST, io.BytesIO(said), len(said))
-                _add(archive, CONTENT, content, manifest.size)
+                add_file(archive, MANIFEST, io.BytesIO(said), len(said))
+                add_file(archive, CONTENT, content, manifest.size)
         part.rename(path)
     except ENGINE_EXCEPTIONS as error:
         raise engine_error(error, f"read the image {name}") from error
@@ -156,12 +156,6 @@ def _sha256(content: IO[bytes]) -> str:
     while piece := content.read(_PIECE):
         digest.update(piece)
     return digest.hexdigest()
-
-
-def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], size: int) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = size, 0o644
-    archive.addfile(entry, content)
 
 
 def _damaged(path: Path, what: str) -> ImageInputError:

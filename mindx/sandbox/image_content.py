@@ -32,10 +32,10 @@ def rewrite(content: IO[bytes], reference: str, target: IO[bytes]) -> None:
             with tarfile.open(fileobj=target, mode="w") as whole:
                 for name in parts:
                     file, size = _open(archive, name)
-                    _add(whole, name, file, size)
+                    add_file(whole, name, file, size)
                 tags = [tag for tag in listing.get("RepoTags") or () if tag in [f"{p}{reference}" for p in _PREFIXES]]
                 said = json.dumps([{**listing, "RepoTags": tags[:1] or [reference]}]).encode()
-                _add(whole, LISTING, io.BytesIO(said), len(said))
+                add_file(whole, LISTING, io.BytesIO(said), len(said))
     except (tarfile.TarError, KeyError, TypeError, RecursionError) as error:
         raise ValueError("its image is not understood") from error
 
@@ -71,7 +71,8 @@ def _open(archive: tarfile.TarFile, name: str) -> tuple[IO[bytes], int]:
     return file, size
 
 
-def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], size: int) -> None:
+def add_file(archive: tarfile.TarFile, name: str, content: IO[bytes], size: int) -> None:
+    """Add a file of `size` bytes to an archive, with nothing of this machine beside it."""
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = size, 0o644
     archive.addfile(entry, content)

@@ -98,6 +98,39 @@ async def test_a_host_deadline_stands_still_in_a_pause_and_gives_a_stalled_loop_
     assert fired
 
 
+async def test_one_host_deadline_serves_one_command_after_the_other(monkeypatch):
+    """Its timer is left standing: one of an earlier command ends no later one, and a shorter deadline is not missed."""
+    loop, fired = asyncio.get_running_loop(), []
+    clock = [loop.time()]
+    monkeypatch.setattr(loop, "time", lambda: clock[0])
+
+    async def passed(seconds: float) -> int:
+        clock[0] += seconds
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return len(fired)
+
+    deadline = HostDeadline(None, lambda: fired.append(True))
+    assert await passed(1000) == 0
+    deadline.set(10)
+    deadline.clear()
+    deadline.set(100)
+    assert await passed(10.1) == 0
+    deadline.set(5)
+    assert await passed(5.1) == 1
+    deadline.set(1)
+    deadline.clear()
+    assert await passed(1.1) == 1
+    deadline.set(None)
+    assert await passed(1000) == 1
+    deadline.set(1)
+    deadline.pause()
+    assert await passed(1.1) == 1
+    deadline.resume()
+    assert await passed(0.9) == 1
+    assert await passed(0.2) == 2
+
+
 async def test_work_runs_to_its_end_whatever_cancels_its_caller():
     done = []
 
