@@ -3,6 +3,7 @@ import os
 import resource
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from mindx.errors import InputError, StateError
 from mindx.trace.event import GENESIS, encode_line
 from mindx.trace.read import read, verify
-from mindx.trace.recorder import Recorder, is_being_written
+from mindx.trace.recorder import Recorder, is_being_written, utc_now
 
 
 def write_trace(path: Path, count: int = 5) -> Recorder:
@@ -39,6 +40,22 @@ def test_output_cannot_forge_a_line(tmp_path):
     recorder.close()
     assert recorder.path.read_bytes().count(b"\n") == 1
     assert [event.kind for event in read(recorder.path)] == ["output"]
+
+
+@pytest.mark.parametrize("figures", ["", '"cpu_s": 0.250000, "signal": null'])
+@pytest.mark.parametrize("data", [{}, {"argv": ["ls"]}])
+def test_figures_are_recorded_beside_what_is_redacted(tmp_path, data, figures):
+    with Recorder(tmp_path / "trace.jsonl") as recorder:
+        recorder.record("exec", figures, **data)
+    [event] = read(recorder.path)
+    assert event.data == data | ({"cpu_s": 0.25, "signal": None} if figures else {})
+    assert verify(recorder.path, events=1, head=recorder.head).ok
+
+
+def test_times_are_those_of_utc_to_the_microsecond():
+    before = datetime.now(timezone.utc)
+    told = datetime.strptime(utc_now(), "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+    assert before <= told <= datetime.now(timezone.utc)
 
 
 def test_a_sound_trace_verifies(tmp_path):
