@@ -13,6 +13,7 @@ from mindx.core.frozen import dataclass
 from mindx.policy.globs import bounded
 
 MAX_IGNORE_BYTES = 1024 * 1024
+MAX_IGNORE_LINES = 10_000  # each costs 0.1 ms once, and 0.4 microseconds for each file that it is asked about
 _DIRECTORY_MARK = "ps_d"  # pathspec's name for the slash behind a directory that a pattern names
 
 
@@ -147,11 +148,15 @@ def _lines_of(path: str) -> list[str]:
             return []
         raise
     with open(handle, "rb") as file:
-        text = file.read(MAX_IGNORE_BYTES) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+        text = file.read(MAX_IGNORE_BYTES + 1) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+    if len(text) > MAX_IGNORE_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {MAX_IGNORE_BYTES} bytes")
     return lines_in(text)
 
 
 def lines_in(text: bytes) -> list[str]:
-    """Return the lines of an ignore file."""
+    """Return the lines of an ignore file. Raises OSError (EFBIG) for more than MAX_IGNORE_LINES."""
     lines = text.decode("utf-8", "surrogateescape").removeprefix("\ufeff").split("\n")
+    if len(lines) > MAX_IGNORE_LINES:
+        raise OSError(errno.EFBIG, f"it has more than {MAX_IGNORE_LINES:,} lines")
     return [line.removesuffix("\r") for line in lines]

@@ -170,7 +170,11 @@ def _with_ignore_file(
         text = b"".join(read_chunks(file))[:MAX_IGNORE_BYTES]
     finally:
         os.close(file)
-    return stack.below(IgnoreRules.parse(path, lines_in(text)))
+    try:
+        lines = lines_in(text)
+    except OSError as error:
+        raise WorkspaceError("workspace_ignore", f"{shown} cannot be used: {error.strerror}; make it smaller") from None
+    return stack.below(IgnoreRules.parse(path, lines))
 
 
 def _unreadable(path: str, error: OSError) -> WorkspaceError:

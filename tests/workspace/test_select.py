@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mindx.errors import WorkspaceError
+from mindx.workspace.copy_in import plan_copy
 from mindx.workspace.folder import open_folder
 from mindx.workspace.select import MAX_DEPTH, Selection, leads_out, select
 
@@ -73,6 +74,18 @@ def test_a_secret_in_a_folder_of_any_name_stays_out(tmp_path: Path) -> None:
 def test_many_stars_in_a_gitignore_and_a_long_name_come_to_an_end(tmp_path: Path) -> None:
     fill(tmp_path, {".gitignore": "*a" * 20 + "*b\n", "a" * 200: ""})
     assert names(tmp_path) == [".gitignore", "a" * 200]
+
+
+def test_a_gitignore_of_very_many_lines_is_refused_and_not_cut(tmp_path: Path) -> None:
+    (tmp_path / "above" / ".git").mkdir(parents=True)
+    inner = tmp_path / "above" / "inner"
+    inner.mkdir()
+    for folder, read in ((inner, lambda: names(inner)), (tmp_path / "above", lambda: plan_copy(inner, max_bytes=1))):
+        (folder / ".gitignore").write_text("x\n" * 20_000, "ascii")
+        with pytest.raises(WorkspaceError, match="10,000 lines") as caught:
+            read()
+        assert caught.value.code == "workspace_ignore"
+        (folder / ".gitignore").unlink()
 
 
 def test_git_history_never_goes_in(tmp_path: Path) -> None:
