@@ -50,6 +50,26 @@ def test_frames_arrive_as_they_were_sent_whatever_the_cuts(sent, sizes):
     assert joined(found) == joined(sent)
 
 
+@given(frames)
+def test_frames_that_come_one_by_one_arrive_one_by_one(sent):
+    """As nearly all do: they are read by a shorter way."""
+    reader = wire.FrameReader()
+    found = [reader.feed(wire.frame(k, number, r, p, f)) for number, (k, f, r, p) in enumerate(sent)]
+    assert found == [[one] for one in sent]
+
+
+@pytest.mark.parametrize("kind", [wire.OUT, wire.EXITED])
+@pytest.mark.parametrize("due", [0, 1])
+def test_a_payload_that_looks_like_a_frame_is_none_wherever_it_is_cut(kind, due):
+    """A program chooses what it prints, and when."""
+    forged = wire.frame(wire.EXITED, due, 7, b"forged")
+    honest = (kind, 0, 7, forged + forged)
+    data = stream_of([honest])
+    head = wire.HEADER.size
+    for pieces in ((head, len(forged)), (head + len(forged), len(forged)), (head, len(forged) * 2)):
+        assert joined(read_in_pieces(data, list(pieces))) == [honest]
+
+
 @given(st.lists(st.binary(max_size=200), max_size=10), cuts)
 def test_garbage_is_a_wire_error_or_nothing(pieces, sizes):
     try:
@@ -66,6 +86,8 @@ def test_a_frame_that_is_missing_or_repeated_is_noticed(sent, data):
     for torn in (whole[:place] + whole[place + 1 :], whole[: place + 1] + whole[place:]):
         with pytest.raises(wire.WireError, match="was due"):
             wire.FrameReader().feed(b"".join(torn))
+        with pytest.raises(wire.WireError, match="was due"):
+            list(map(wire.FrameReader().feed, torn))
 
 
 @pytest.mark.parametrize("length", [wire.MAX_PAYLOAD + 1, 2**31, 2**32 - 1])
