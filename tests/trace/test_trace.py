@@ -138,14 +138,18 @@ def test_a_broken_or_missing_trace_is_an_input_error(tmp_path):
         list(read(path))
 
 
-def test_secrets_and_large_values_stay_out(tmp_path):
-    with Recorder(tmp_path / "trace.jsonl", secrets=["hunter2-canary"]) as recorder:
+@pytest.mark.parametrize("secrets", [["hunter2-canary"], []])
+def test_secrets_and_large_values_stay_out(tmp_path, secrets):
+    """Also where no secret is known: what a name calls one, what is too long or too deep."""
+    with Recorder(tmp_path / "trace.jsonl", secrets=secrets) as recorder:
         recorder.record(
             "exec",
-            argv=["echo", "xhunter2-canaryx"],
+            argv=["echo", *(f"x{secret}x" for secret in secrets)],
             env={"API_KEY": "abc", "tokens": 5, "db.password": "p", "PATH": "/bin"},
             big="x" * 100_000,
             odd={"nan": float("nan"), "set": {1}, "deep": [[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]},
+            many=[1] * 1005,
+            name="\udc80",
         )
     text = recorder.path.read_text()
     assert "hunter2-canary" not in text
@@ -155,6 +159,8 @@ def test_secrets_and_large_values_stay_out(tmp_path):
     assert "left out" in event.data["big"]
     assert json.loads(text)["data"]["odd"]["nan"] == "nan"
     assert "[too deep]" in text
+    assert event.data["many"][1000:] == ["[5 more]"]
+    assert event.data["name"] == "\\x80"
 
 
 def test_a_trace_is_never_overwritten_nor_followed(tmp_path):
