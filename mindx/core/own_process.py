@@ -17,7 +17,7 @@ def own_program(program: str, *arguments: str, here: bool = False) -> tuple[str,
 
     `here`: what is found nowhere else is looked for in the current folder.
     """
-    places = [_ROOT, *([os.getcwd()] if here else [])]
+    places = [_ROOT, *(_current_folder() if here else ())]
     first = f"import sys; sys.path = [place for place in sys.path if place] + {places!r}"
     return (sys.executable, "-c", f"{first}\n{program}", *arguments)
 
@@ -26,3 +26,10 @@ def own_module(name: str, *arguments: str, here: bool = False) -> tuple[str, ...
     """Return the argv that runs a module of mindx as a program, as `python -m` would; `here` as for `own_program`."""
     program = f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)"
     return own_program(program, *arguments, here=here)
+
+
+def _current_folder() -> tuple[str, ...]:
+    try:
+        return (os.getcwd(),)
+    except FileNotFoundError:  # somebody has removed it: nothing is found there
+        return ()

@@ -50,6 +50,16 @@ def test_what_is_found_nowhere_else_may_be_taken_from_the_folder(trapped: Path) 
     assert subprocess.run(own_program("import mine"), capture_output=True, timeout=60).returncode != 0
 
 
+def test_a_folder_that_is_gone_hurts_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    argv = own_program("import mindx; print('here')", here=True)
+    monkeypatch.chdir(tmp_path)
+    assert subprocess.run(argv, capture_output=True, text=True, timeout=60).stdout == "here\n"
+
+
 def test_no_other_place_starts_our_python() -> None:
     """`-I` looks in no folder, and a script looks in its own."""
     for path in (ROOT / "mindx").rglob("*.py"):
