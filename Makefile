@@ -61,6 +61,7 @@ image: setup engine
 demo: ask
 	@$(MAKE) YES=1 image
 	@$(BIN)/mindx run examples/first_plan.json
+	@command -v mindx >/dev/null || echo "to type mindx by its name: source $(BIN)/activate"
 
 .PHONY: check
 check: setup

@@ -59,12 +59,12 @@ Examples:
   mindx agent "say hello" --script turns.jsonl
   mindx agent --resume last
 
-\b
 The endpoint is read from MINDX_API_KEY, MINDX_BASE_URL and MINDX_MODELS (or a .env file).
 Nothing is written to --workspace: see `mindx changes show last`, then `mindx changes apply last`.
 What is dangerous is asked about at a terminal and refused elsewhere.
 With the mind `bdi` the goal becomes a plan that is validated before it runs; what fails is planned anew, and
 what --accept names must hold in the end. `react` asks the model at each step.
+
 Exit codes: 0 achieved; 1 failed; 2 bad input; 4 sandbox broken; 5 a limit was reached; 6 the model failed.
 """
 

@@ -35,9 +35,10 @@ Examples:
   mindx campaign list
   mindx campaign stop
 
-\b
-A campaign looks at the system, finds a tool that it lacks, has it written and tested in a container, registers it and
-uses it once. Exit codes: 0 complete; 1 something is missing; 2 bad input; 3 stopped or forbidden; 4 sandbox or state
+A campaign looks at the system, finds a tool that it lacks, has it written and tested in a container, registers it
+and uses it once.
+
+Exit codes: 0 complete; 1 something is missing; 2 bad input; 3 stopped or forbidden; 4 sandbox or state
 broken; 5 a budget was reached; 6 the model failed; 130 interrupted.
 """
 SOURCES = ("mastermind", "bdi_agent", "model", "official_tools")

@@ -11,7 +11,7 @@ import click
 
 from mindx.cli.changes_review import Review, show_patch
 from mindx.cli.changes_show import change_document, print_patch, print_stat
-from mindx.cli.confirm import can_ask, confirmed, yes_option
+from mindx.cli.confirm import can_ask, confirmed, yes_option, yes_or_no
 from mindx.cli.escape import escape_line
 from mindx.cli.prose import note, print_json, styled
 from mindx.cli.store import complete_runs, run_store
@@ -217,9 +217,10 @@ def _why_none(run: RunRecord) -> str:
     if document is None:
         return f"it is {run.state()}"
     outcome = str(document.get("outcome"))
-    told: Any = document.get("error") or next(iter(document.get("faults") or ()), None)
-    reason = str(told.get("message", "")) if isinstance(told, dict) else ""
-    return escape_line(f"it is {outcome}: {reason}" if reason else f"it is {outcome}")
+    cause: Any = document.get("error") or next(iter(document.get("faults") or ()), None)
+    reason = str(cause.get("message", "")) if isinstance(cause, dict) else ""
+    told = "it failed" if outcome == "error" else f"it is {outcome}"
+    return escape_line(f"{told}: {reason}" if reason else told)
 
 
 def _known(baseline: Baseline, changes: Iterable[Change]) -> tuple[str, ...]:
@@ -244,7 +245,7 @@ def _ask_about_held(
         if item.path in shown:
             show_patch(shown[item.path])
         what = styled(escape_line(item.path), None, sys.stderr, bold=True)
-        if click.confirm(f"{what} {item.reason}. Apply it?", default=False, err=True):
+        if yes_or_no(f"{what} {item.reason}. Apply it?", default=False):
             accepted.append(item.path)
     return hold_back(chosen, accepted, known)
 

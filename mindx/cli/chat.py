@@ -51,7 +51,6 @@ Examples:
   mindx chat --workspace .
   echo "what does app.py do?" | mindx chat --workspace .
 
-\b
 /diff shows what the agent changed in its copy, /apply writes it to your folder, /clear forgets the conversation,
 /exit or Ctrl-D leaves; Ctrl-C stops the answer that is coming. What is dangerous is asked about in place.
 """

@@ -31,7 +31,17 @@ def confirmed(question: str, *, yes: bool, asks: bool, verb: str, target: str, r
             f"nobody can be asked here whether to write to {plain_text(target)}: {nothing}. Look with "
             f"`mindx changes show {run_id}`, then give --yes.",
         )
-    if click.confirm(question, default=True, err=True):
+    if yes_or_no(question, default=True):
         return True
     note(nothing)
     return False
+
+
+def yes_or_no(question: str, *, default: bool) -> bool:
+    """Ask at the terminal until the answer is one; Enter alone is the default. Raises click.Abort at its end."""
+    choice = "[Y/n]" if default else "[y/N]"
+    while True:
+        answer = str(click.prompt(f"{question} {choice}", default="", show_default=False, err=True)).strip().lower()
+        if answer in ("y", "yes", "n", "no", ""):
+            return answer.startswith("y") or (not answer and default)
+        note("answer y or n")

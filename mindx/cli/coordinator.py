@@ -27,6 +27,7 @@ from mindx.agents.coordinator.resources import NAMESPACE
 from mindx.agents.improvement.call import call_improvement
 from mindx.agents.improvement.paths import IMPROVEMENT_FOLDER
 from mindx.cli.agent_parts import at_terminal
+from mindx.cli.confirm import yes_or_no
 from mindx.cli.coordinator_show import (
     InteractionDocument,
     diff_of,
@@ -295,4 +296,4 @@ def _agreed(item: BacklogItem, diff: str) -> bool:
     note(f"{escape_line(item.target_component_path)}: {escape(item.suggestion)}")
     if diff:
         note(escape(diff))
-    return click.confirm("Apply this change?" if diff else "Let the work begin?", err=True)
+    return yes_or_no("Apply this change?" if diff else "Let the work begin?", default=False)

@@ -9,7 +9,7 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option, policy_option
-from mindx.cli.prose import print_json, styled
+from mindx.cli.prose import hanging, print_json, styled
 from mindx.core.document import SCHEMA_VERSION, render_json
 
 _COLOURS = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "red"}
@@ -38,9 +38,9 @@ def command(policy: str | None, as_json: bool) -> None:
     else:
         for check in diagnosis.checks:
             mark = styled(f"{check.state:<4}", _COLOURS[check.state], sys.stdout)
-            click.echo(f"{mark} {check.check_id:<16} {escape_line(check.found)}")
+            click.echo(f"{mark} {check.check_id:<16} {hanging(escape_line(check.found), 22)}")
             if check.advice and check.state != "ok":
-                click.echo(f"{'':21} {escape_line(check.advice)}")
+                click.echo(f"{'':21} {hanging(escape_line(check.advice), 22)}")
             if check.command and check.state in ("warn", "fail"):
                 click.echo(f"{'':21} $ {escape_line(check.command)}")
         click.echo("A run can work here." if diagnosis.works else "No run can work here yet.")

@@ -148,12 +148,21 @@ def _is_lost() -> bool:
 
 def _usage(error: click.UsageError) -> int:
     hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx is not None else ""
-    said = " ".join(error.format_message().split())
+    said = _missing(error) or " ".join(error.format_message().split())
     for theirs, plain in _PLAIN:
         said = said.replace(theirs, plain)
     say(f"{said}{hint}")
     inside = error.ctx.command.name if error.ctx is not None else None
     return EXEC_FAILED if inside == "exec" else 2
+
+
+def _missing(error: click.UsageError) -> str:
+    """Return what to write for an argument that was left out, "" for any other mistake."""
+    if not isinstance(error, click.MissingParameter) or not isinstance(error.param, click.Argument) or not error.ctx:
+        return ""
+    pieces = [piece for piece in error.ctx.command.collect_usage_pieces(error.ctx) if piece != "[OPTIONS]"]
+    name = error.param.human_readable_name.removeprefix("-- ").removesuffix("...")
+    return f"{name} is missing; write {error.ctx.command_path} {' '.join(pieces)}"
 
 
 def _pipe_broke() -> int:

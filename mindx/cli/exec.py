@@ -50,7 +50,6 @@ Examples:
   mindx exec --workspace . --timeout 10 -- grep -rn TODO .
   echo hello | mindx exec -- tr a-z A-Z
 
-\b
 Exit codes: the program's own; 124 deadline; 125 mindx itself failed; 126 denied by policy or not
 executable; 127 not found; 128 + n ended by signal n; 130 interrupted. The workspace is a copy and
 is thrown away; use `mindx run` to keep changes.

@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from mindx.cli.errors import INTERRUPTED, say
+from mindx.cli.errors import INTERRUPTED, say, tell
+from mindx.cli.prose import colours
 
 T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _take_line_away() -> None:
+    """Remove the line that shows what runs, with the `^C` that the terminal has put there; a plain one is left."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        tell("\r\x1b[2K" if colours(sys.stderr) else "\n", nl=False)
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, T]], on_ctrl_c: Callable[[], bool] | None = None) -> T:
@@ -35,6 +43,8 @@ def run_async(work: Callable[[], Coroutine[Any, Any, T]], on_ctrl_c: Callable[[]
             if interrupted:
                 os._exit(INTERRUPTED)
             interrupted = True
+            if number is signal.SIGINT:
+                _take_line_away()
             say("stopping; once more to stop at once")
             task.cancel()
 

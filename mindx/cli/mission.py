@@ -37,10 +37,10 @@ Examples:
   mindx mission "make the docs match the code" --workspace . --json
   mindx mission --resume last
 
-\b
 A model divides the directive into phases; each is given to an agent of its own, and all of them work in one container
 on one copy of the folder. Nothing is written to --workspace: see `mindx changes show last`.
 What is dangerous is asked about at a terminal and refused elsewhere.
+
 Exit codes: 0 every phase achieved; 1 failed; 2 bad input; 3 forbidden; 4 sandbox broken; 5 a limit was reached;
 6 the model failed; 130 interrupted.
 """

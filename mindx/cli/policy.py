@@ -12,7 +12,7 @@ import click
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.options import autonomous_option, complete_policy, json_option, policy_option
 from mindx.cli.policy_runs import replay_runs, suggest_rules
-from mindx.cli.prose import print_json, styled
+from mindx.cli.prose import note, print_json, styled
 from mindx.core.command import Exec
 from mindx.core.count import counted
 from mindx.core.verdict import Verdict
@@ -72,7 +72,8 @@ def show_policy(policy: str | None, workspace: Path | None, origin: bool, as_jso
     click.echo(f"# sha256: {loaded.sha256}")
     for layer in merged.layers:
         word = "" if layer.trusted else ", not trusted: it can only tighten"
-        click.echo(escape_line(f"# {layer.name}: {layer.loaded.source}{word}"))
+        source = layer.loaded.source.removeprefix(f"{layer.name}:")
+        click.echo(escape_line(f"# {layer.name}: {source}{word}"))
     click.echo(escape(as_yaml(loaded.policy, merged.origin if origin else None)), nl=False)
 
 
@@ -146,6 +147,8 @@ def explain_command(
         _print_document(**_explained(explanation, merged))
     else:
         _print_explanation(explanation, merged)
+        if len(argv) == 1 and argv[0].endswith(".json") and Path(argv[0]).is_file():
+            note(f"this explains a command; a plan is explained by: mindx check {argv[0]}")
     return 3 if explanation.verdict.decision == "deny" else 0
 
 

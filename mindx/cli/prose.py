@@ -6,6 +6,8 @@ It costs no import to speak of; what shows runs and steps is in render.
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from typing import Any
 
 import click
@@ -27,6 +29,17 @@ def colours(stream: Any) -> bool:
 def styled(text: str, colour: str | None, stream: Any, *, bold: bool = False) -> str:
     """Return the text in a colour when the stream takes colours."""
     return click.style(text, fg=colour, bold=bold or None) if colours(stream) else text
+
+
+def hanging(text: str, indent: int) -> str:
+    """Return the text broken between words at the terminal's width, what follows indented; whole when piped."""
+    if not sys.stdout.isatty():
+        return text
+    import textwrap
+
+    width = max(shutil.get_terminal_size().columns - indent, 20)
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return f"\n{'':{indent}}".join(lines)
 
 
 def note(text: str) -> None:

@@ -29,7 +29,7 @@ _COLOURS = {
     Status.CANCELLED: "yellow",
 }
 _OUTCOME_COLOURS = {Outcome.COMPLETED: "green", Outcome.PARTIAL: "yellow", Outcome.CANCELLED: "yellow"}
-_SIGNS = {"added": "+", "modified": "~", "deleted": "-"}
+SIGNS = {"added": "+", "modified": "~", "deleted": "-"}
 
 
 class StepPrinter:
@@ -125,7 +125,7 @@ def change_lines(changes: Sequence[ChangeRecord]) -> list[str]:
         size = f"  {counted(change.size, 'byte')}" if change.entry == "file" and change.kind != "deleted" else ""
         tail = "/" if change.entry == "directory" else ""
         remark = f"  ({escape_line(change.note)})" if change.note else ""
-        lines.append(f"{_SIGNS.get(change.kind, '?')} {escape_line(change.path)}{tail}{size}{remark}")
+        lines.append(f"{SIGNS.get(change.kind, '?')} {escape_line(change.path)}{tail}{size}{remark}")
     return lines
 
 

@@ -40,7 +40,6 @@ Examples:
   mindx run --workspace . --dry-copy
   generate-plan | mindx run - --json
 
-\b
 Nothing is written to --workspace unless --review or --apply is given; see `mindx changes show last`.
 Files that run on your machine later (hooks, CI and task files ...) are never taken by --apply alone.
 """

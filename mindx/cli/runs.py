@@ -11,7 +11,7 @@ import click
 
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.prose import note, print_json
-from mindx.cli.render import action_label
+from mindx.cli.render import SIGNS, action_label
 from mindx.cli.runs_output import show_output
 from mindx.cli.runs_prune import prune_runs
 from mindx.cli.store import complete_runs, find_run, run_store
@@ -20,6 +20,18 @@ from mindx.core.plan import Action, parse_plan
 from mindx.errors import InputError
 from mindx.trace.read import read
 from mindx.trace.run_folder import RunFolder
+
+_COLUMNS = {
+    "run": "run_id",
+    "started": "started_at",
+    "outcome": "outcome",
+    "policy": "policy",
+    "steps": "steps",
+    "changes": "changes",
+    "seconds": "duration_s",
+}
+# A narrow terminal goes without these: an id that is cut is no use, and it tells the time as well.
+_LEFT_OUT_FIRST = ("started", "seconds", "policy", "steps")
 
 
 @click.group(
@@ -107,15 +119,22 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("run", "started", "outcome", "policy", "steps", "changes", "seconds"):
-        table.add_column(name, no_wrap=True, justify="right" if name in ("steps", "changes", "seconds") else "left")
+    columns: dict[str, list[Text]] = {name: [] for name in _COLUMNS}
     for row in rows:
-        seconds = "" if row["duration_s"] is None else f"{row['duration_s']:.1f}"
-        cells = [row["run_id"], row["started_at"], row["outcome"], row["policy"], row["steps"], row["changes"], seconds]
-        table.add_row(*(Text(escape_line(str(cell))) for cell in cells))
-    width = None if sys.stdout.isatty() else 120
-    Console(width=width, highlight=False, soft_wrap=False).print(table)
+        shown = row | {"duration_s": "" if row["duration_s"] is None else f"{row['duration_s']:.1f}"}
+        for name, key in _COLUMNS.items():
+            columns[name].append(Text(escape_line(str(shown[key]))))
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, soft_wrap=False)
+    widths = {name: max(len(name), *(cell.cell_len for cell in cells)) for name, cells in columns.items()}
+    for name in _LEFT_OUT_FIRST:
+        if sum(widths.values()) + 2 * (len(widths) - 1) > console.width:
+            del widths[name], columns[name]
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in columns:
+        table.add_column(name, no_wrap=True, justify="right" if name in ("steps", "changes", "seconds") else "left")
+    for cells in zip(*columns.values(), strict=True):
+        table.add_row(*cells)
+    console.print(table)
 
 
 def _labels(folder: RunFolder) -> dict[str, str]:
@@ -144,7 +163,10 @@ def _print_run(document: dict[str, Any], labels: dict[str, str]) -> None:
             escape_line(f"  [{step.get('index', 0) + 1}] {name}  {step.get('status')}  {step.get('message', '')}")
         )
     for change in document.get("changes") or ():
-        click.echo(escape_line(f"  {change.get('kind')}: {change.get('path')}"))
+        tail = "/" if change.get("entry") == "directory" else ""
+        click.echo(escape_line(f"  {SIGNS.get(str(change.get('kind')), '?')} {change.get('path')}{tail}"))
     if document.get("error"):
         click.echo(escape(f"  {document['error'].get('message')}"))
     click.echo(escape_line(f"  trace: {document.get('trace')}"))
+    if document.get("steps"):
+        note(f"`mindx runs output {document.get('run_id')} STEP` prints what a step printed")

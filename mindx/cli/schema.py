@@ -17,8 +17,9 @@ def command(name: str | None) -> None:
     from mindx.cli.schemas import SCHEMAS, schema
 
     if name is None:
+        width = max(map(len, SCHEMAS))
         for known, (commands, _) in SCHEMAS.items():
-            click.echo(f"{known:<16} {commands}")
+            click.echo(f"{known:<{width}} {commands}")
         return
     if name not in SCHEMAS:
         hint = did_you_mean(name, SCHEMAS) or "`mindx schema` lists them"

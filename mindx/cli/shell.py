@@ -43,7 +43,6 @@ Examples:
   mindx shell --workspace .
   printf 'write a.txt hello\\nread a.txt\\n' | mindx shell
 
-\b
 `help` lists the commands; `exit` or Ctrl-D leaves; Ctrl-C stops the command that is running.
 What changed is kept as a run: `mindx changes show last`.
 Lines from a pipe: exit code 1 if one did not succeed; rm needs --autonomous.
@@ -75,6 +74,9 @@ def command(
         progress=note if typed else None,
         on_bug=write_report,
     )
+    if typed and not as_json:
+        empty = "" if workspace else "; the workspace is empty (--workspace DIR copies a folder in)"
+        note(f"`help` lists the commands, Ctrl-D leaves{empty}")
     try:
         run_async(run.run, run.interrupt)
     except KeyboardInterrupt:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 
 import click
 
 from mindx.cli.prose import note
 from mindx.core.folders import state_dir
+from mindx.errors import InputError
 from mindx.trace.run_folder import RunFolder, RunStore
 
 MAX_COMPLETED = 50
@@ -24,7 +26,13 @@ def find_run(run: str) -> RunFolder:
     Raises InputError (run_unknown, run_ambiguous).
     """
     store = run_store()
-    found = store.find(run)
+    try:
+        found = store.find(run)
+    except InputError as error:
+        if error.code != "run_unknown" or not Path(run).is_file():
+            raise
+        told = f"{run!r} is a file, and no run; `mindx run {run}` makes a run of a plan"
+        raise InputError("run_unknown", told) from None
     newest = next(store.runs(), found) if run == "last" else found
     if newest.run_id > found.run_id:
         note(f"the newest run {newest.run_id} was refused for what it was given; this is {found.run_id}")

@@ -52,6 +52,9 @@ VERBS = {
     "gc": Verb("mindx.cli.gc", "Remove containers whose mindx has died."),
 }
 
+# The nearest verb by its letters (`verify`, `shell`) is not what was meant.
+_OPTIONS_TYPED_AS_VERBS = {"help": "--help", "version": "--version"}
+
 
 class LazyGroup(click.Group):
     """A group that imports a verb's module only to run it."""
@@ -74,6 +77,8 @@ class LazyGroup(click.Group):
         """Find the verb; for a name that does not exist, name the nearest that does."""
         if args[0] in VERBS or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
+        if args[0] in _OPTIONS_TYPED_AS_VERBS:
+            ctx.fail(f"there is no command {args[0]!r}; write `mindx {_OPTIONS_TYPED_AS_VERBS[args[0]]}`")
         if hint := did_you_mean(args[0], self.list_commands(ctx)):
             ctx.fail(f"there is no command {args[0]!r}; {hint}")
         return super().resolve_command(ctx, args)
@@ -103,7 +108,6 @@ Examples:
   mindx run plan.json --workspace .
   mindx exec -- python3 -c 'print(1)'
 
-\b
 Exit codes: 0 done; 1 a step failed; 2 bad input; 3 denied by policy;
 4 sandbox, engine or state folder broken; 5 partial; 6 the model failed; 130 interrupted."""
 

@@ -8,7 +8,7 @@ import click
 
 from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option, policy_option
-from mindx.cli.prose import print_json
+from mindx.cli.prose import hanging, print_json
 from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 
@@ -31,7 +31,8 @@ def command(policy: str | None, as_json: bool) -> None:
 
     def tell(finding: Finding) -> None:
         mark = "ok  " if finding.passed else "FAIL"
-        click.echo(escape_line(f"{mark} {finding.probe_id:<15} {finding.promise}: {finding.happened}"))
+        told = escape_line(f"{finding.promise}: {finding.happened}")
+        click.echo(f"{mark} {finding.probe_id:<15} {hanging(told, 21)}")
 
     def progress(line: str) -> None:
         click.echo(escape_line(line), err=True)

@@ -22,7 +22,6 @@ Examples:
   mindx watch
   mindx watch 20260131T120000123-9f3a1c | grep observation
 
-\b
 RUN is an id, the start of one, or `last`. Without one all runs that go on are followed, each line marked with the end
 of its run's id; if none does, the last one. It ends when they have; Ctrl-C leaves them alone.
 """

@@ -304,7 +304,7 @@ class _Scanner:
         """Say what to write instead of the usual slips: those of Python, of JavaScript and of a chat window."""
         rest = self.text[at : at + 9]
         if not rest:
-            return "the text may have been cut off"
+            return "the text may have been cut off" if self.text.strip() else "there is no text at all"
         if rest.startswith("```"):
             return "remove the code fence"
         if rest.startswith(("//", "/*", "#")):

@@ -24,7 +24,12 @@ class Failure:
 
 _KINDS = (
     Failure("provider_not_installed", False, "the `openai` package is missing: install `mindx[openai]`"),
-    Failure("provider_key_missing", False, "no API key: set MINDX_API_KEY in the environment or in .env", False),
+    Failure(
+        "provider_key_missing",
+        False,
+        "no API key: set MINDX_API_KEY, MINDX_BASE_URL and MINDX_MODELS in the environment or in .env",
+        False,
+    ),
     Failure("provider_settings_invalid", False, "the provider's settings cannot be used"),
     Failure("provider_auth", False, "the endpoint refuses the API key: check MINDX_API_KEY", False),
     Failure("provider_forbidden", False, "the API key may not use this model or endpoint", False),

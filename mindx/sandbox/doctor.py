@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +29,7 @@ NEEDED_BYTES = 2 << 30
 MIN_ENGINE = (20, 10)
 TRIED_PODMAN = (4, 3)
 SETUP = "mindx setup"
+_PATH_OF_SUDO = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +155,20 @@ def check_state_folder() -> Check:
     )
 
 
+def _as_root_finds_it() -> str:
+    """Return how sudo is told to start mindx: by its path when it is in no folder that sudo looks into."""
+    program = Path(sys.argv[0]).absolute()
+    if shutil.which("mindx", path=_PATH_OF_SUDO) or program.name != "mindx":
+        return "mindx"
+    return shlex.quote(str(program))
+
+
 def _no_engine(error: EngineError, system: HostSystem) -> Check:
     if error.code in ("engine_missing", "engine_down") and "DOCKER_HOST" not in error.message:
         return Check("engine", "fail", error.message.split(". ")[0], system.advice, system.install or "mindx doctor")
     advice, command = "Mend what the message says, then look again.", "mindx doctor"
     if error.code == "engine_denied":
-        command = "sudo mindx doctor"
+        command = f"sudo {_as_root_finds_it()} doctor"
     elif "(from DOCKER_HOST)" in error.message:
         advice, command = "Start that engine, or look for one on this machine instead.", "unset DOCKER_HOST"
     elif "the docker context" in error.message:
@@ -324,18 +335,15 @@ def check_advisories(
         repaired = mended(product, version) if facts.is_local else frozenset()
         left = [one for one in open_ones if one.cve not in repaired]
         gone = len(open_ones) - len(left)
-        text = f"{product} {version}" + (f", {gone} known holes mended by the distribution" if gone else "")
+        text = f"{product} {version}" + (f", {counted(gone, 'known hole')} mended by the distribution" if gone else "")
         if not left:
             yield Check(f"known-{product}", "ok", f"{text}: no other hole is known to mindx")
             continue
         told = "; ".join(f"{one.cve} ({one.what}{f'; needs {one.needs}' if one.needs else ''})" for one in left)
         state: State = "warn" if any(not one.needs for one in left) else "note"
-        yield Check(
-            f"known-{product}",
-            state,
-            f"{text}: {told}",
-            f"By upstream's numbers; upgrade {product} when your distribution has it.",
-        )
+        what = "the engine" if product == "engine" else product
+        advice = f"By upstream's numbers; upgrade {what} when your distribution has a newer one."
+        yield Check(f"known-{product}", state, f"{text}: {told}", advice)
 
 
 def check_image(client: docker.DockerClient, name: str, system: HostSystem) -> Check:

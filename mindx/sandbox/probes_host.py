@@ -176,7 +176,8 @@ async def _network(stage: Stage) -> str:
     expect(not heard, "a packet reached the host")
     expect(not through, f"connected: {', '.join(through)}")
     expect(not slow, f"not refused at once: {', '.join(slow)}")
-    return f"{counted(len(tried), 'try')} failed at once ({', '.join(sorted({said for said, _ in tried.values()}))})"
+    causes = ", ".join(sorted({said for said, _ in tried.values()} - {"ok"}))
+    return f"{counted(len(tried), 'try')} came to nothing at once ({causes})"
 
 
 def _heard(listener: socket.socket) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +16,8 @@ from mindx.core.strict_json import member_path
 from mindx.tools.command_tool import ParamFault
 
 MAX_FAULTS = 20  # of one call
+MAX_LINE = 60  # characters of a line that is shown as a list
+_PLAIN_WORDS = re.compile(r"[\w./=-]+( [\w./=-]+)*", re.ASCII)  # a line with quotes or signs is not taken apart
 
 _KINDS = {
     "string_type": "text",
@@ -55,8 +59,16 @@ def _fault(detail: ErrorDetails, model: type[BaseModel]) -> ParamFault:
         message = f"`{shown}` {context['message']}" if shown else context["message"]
         return ParamFault(context["path"] or path, message, context["suggestion"])
     if kind in _KINDS:
-        return ParamFault(path, f"`{shown}` is {_KINDS[kind]}, not {_given(detail['input'])}")
+        message = f"`{shown}` is {_KINDS[kind]}, not {_given(detail['input'])}"
+        return ParamFault(path, message, _as_list(detail["input"]) if kind == "tuple_type" else "")
     return ParamFault(path, f"{quoted(shown)}: {detail['msg']}")
+
+
+def _as_list(value: Any) -> str:
+    """Return how a short line of plain words is written as a list, else ""."""
+    if not isinstance(value, str) or len(value) > MAX_LINE or not _PLAIN_WORDS.fullmatch(value):
+        return ""
+    return f"write {json.dumps(value.split())}"
 
 
 def _given(value: Any) -> str:

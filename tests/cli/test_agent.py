@@ -44,7 +44,9 @@ def test_the_document_fits_its_schema(mindx, script):
 def test_a_missing_key_is_one_clear_message_and_no_run(mindx):
     done = mindx("agent", "--mind", "react", "hello", env=NO_KEY)
     assert (done.code, done.out) == (6, "")
-    assert done.err == "mindx: no API key: set MINDX_API_KEY in the environment or in .env\n"
+    assert done.err == (
+        "mindx: no API key: set MINDX_API_KEY, MINDX_BASE_URL and MINDX_MODELS in the environment or in .env\n"
+    )
     assert mindx("runs", "list", "--json").json["runs"] == []
 
 

@@ -105,7 +105,7 @@ def test_past_runs_are_listed_shown_and_verified(engine_mindx):
     assert run_id in table.out
     assert "completed" in table.out
     assert engine_mindx("runs", "show", run_id[:-1], "--json").json["outcome"] == "completed"
-    assert "added: x" in engine_mindx("runs", "show", run_id).out
+    assert "  + x/\n" in engine_mindx("runs", "show", run_id).out
     assert engine_mindx("trace", "verify", run_id).code == 0
     assert engine_mindx("trace", "show", run_id, "--json").json["events"][0]["kind"] == "run_started"
     trace = RunStore(engine_mindx.state / "runs").find(run_id).trace_path

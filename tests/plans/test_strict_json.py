@@ -157,7 +157,7 @@ def test_all_that_is_wrong_in_values_is_gathered() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "message", "suggestion"),
     [
-        ("", 1, 1, "a value is expected, not the end of the text", "the text may have been cut off"),
+        ("", 1, 1, "a value is expected, not the end of the text", "there is no text at all"),
         ("[1,\n2,\n]", 2, 2, "a comma before `]`", "remove the comma"),
         ('{"a": 1,}', 1, 8, "a comma before `}`", "remove the comma"),
         ("{'a': 1}", 1, 2, "a key in double quotes is expected, not `'`", 'use straight double quotes (")'),

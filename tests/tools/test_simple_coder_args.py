@@ -113,6 +113,14 @@ def test_run_refuses(params: dict[str, Any], path: str, message: str) -> None:
     assert message in fault.message
 
 
+@pytest.mark.parametrize(
+    ("line", "suggestion"), [("ls -l a.b", 'write ["ls", "-l", "a.b"]'), ("echo 'a b'", ""), ("a | b", ""), ("", "")]
+)
+def test_a_line_in_the_place_of_words_is_taken_apart_only_when_it_is_plain(line: str, suggestion: str) -> None:
+    (fault,) = faults(command="run", argv=line)
+    assert fault.suggestion == suggestion
+
+
 def test_run_accepts() -> None:
     call = VALIDATE({"command": "run", "cmdline": "python3 -c 'print(1)'", "timeout_seconds": 5, "stdin": "x"})
     assert isinstance(call, Run)
