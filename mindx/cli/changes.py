@@ -290,6 +290,8 @@ def _print_report(report: ApplyReport, done: str, *, with_paths: bool = True) ->
         click.echo(escape_line(path))
     if report.conflicts:
         note(f"nothing was done: {len(report.conflicts)} in conflict")
+        if done == "applied":
+            note("see `mindx changes apply --help`: --merge joins edits that do not meet; PATHS takes only some")
     else:
         count = len(report.applied)
         already = f" ({len(report.already)} were so already)" if report.already else ""

@@ -153,5 +153,5 @@ def last_line(data: bytes) -> str:
 
 def _draw(text: str) -> None:
     """Put one line in place of what stands there; what is longer than a line could not be taken back."""
-    width = max(shutil.get_terminal_size().columns - 1, 20)
+    width = max(shutil.get_terminal_size().columns - 3, 20)  # with room for a `^C`, which would begin another line
     click.echo(f"\r\x1b[2K{text[:width]}", err=True, nl=False)

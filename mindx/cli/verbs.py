@@ -78,7 +78,8 @@ class LazyGroup(click.Group):
         if args[0] in VERBS or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
         if args[0] in _OPTIONS_TYPED_AS_VERBS:
-            ctx.fail(f"there is no command {args[0]!r}; write `mindx {_OPTIONS_TYPED_AS_VERBS[args[0]]}`")
+            meant = _OPTIONS_TYPED_AS_VERBS[args[0]]
+            raise click.UsageError(f"there is no command {args[0]!r}; write `mindx {meant}`")
         if hint := did_you_mean(args[0], self.list_commands(ctx)):
             ctx.fail(f"there is no command {args[0]!r}; {hint}")
         return super().resolve_command(ctx, args)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mindx.core.unwritable import remedy
 from mindx.errors import StateError
 
 
@@ -81,6 +82,6 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 def _unwritable(path: Path, error: OSError) -> StateError:
     return StateError(
         "state_unwritable",
-        f"{path} cannot be written: {error.strerror}; free space or set MINDX_STATE_DIR to another folder",
+        f"{path} cannot be written: {error.strerror}; {remedy(error)}",
         details={"path": str(path), "errno": error.errno},
     )

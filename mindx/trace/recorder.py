@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from mindx.core.unwritable import remedy
 from mindx.errors import StateError
 from mindx.trace.event import GENESIS, encode_line
 from mindx.trace.redact import Redactor
@@ -114,6 +115,6 @@ def is_being_written(path: Path) -> bool:
 def _unwritable(path: Path, error: OSError) -> StateError:
     return StateError(
         "trace_unwritable",
-        f"the trace {path} cannot be written: {error.strerror}; free space or set MINDX_STATE_DIR to another folder",
+        f"the trace {path} cannot be written: {error.strerror}; {remedy(error)}",
         details={"path": str(path), "errno": error.errno},
     )

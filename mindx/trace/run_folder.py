@@ -15,6 +15,7 @@ from typing import Any
 
 from mindx.core.atomic_file import write_whole
 from mindx.core.nearest import did_you_mean, nearest_id
+from mindx.core.unwritable import remedy
 from mindx.errors import InputError, StateError
 from mindx.trace.recorder import is_being_written
 
@@ -178,7 +179,7 @@ class RunStore:
 def _unusable(path: Path, error: OSError) -> StateError:
     return StateError(
         "state_unwritable",
-        f"{path} cannot be written: {error.strerror}; free space or set MINDX_STATE_DIR to another folder",
+        f"{path} cannot be written: {error.strerror}; {remedy(error)}",
         details={"path": str(path), "errno": error.errno},
     )
 

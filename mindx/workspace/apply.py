@@ -19,7 +19,7 @@ from mindx.workspace.handle import STAGING_PREFIX
 from mindx.workspace.journal import Journal, Step, journals, next_journal, read_journal
 from mindx.workspace.names import name_to
 from mindx.workspace.store import ChangesFolder
-from mindx.workspace.survey import Conflict, Survey, survey
+from mindx.workspace.survey import DIFFERS, Conflict, Survey, survey
 from mindx.workspace.transaction import ChangedMeanwhile, Transaction, remove_staging
 
 JOURNAL_FOLDER = "applied"
@@ -209,8 +209,9 @@ def _go_back(run: ChangesFolder, path: Path, *, tolerant: bool) -> ApplyReport:
         steps = [step.reversed for step in journal.steps]
         found = _survey(root, steps, run, tolerant)
         already = tuple(steps[number].path for number in found.already)
-        report = ApplyReport(journal.target, (), already, found.conflicts)
-        if found.conflicts:
+        conflicts = tuple(_as_of_undo(conflict) for conflict in found.conflicts)
+        report = ApplyReport(journal.target, (), already, conflicts)
+        if conflicts:
             return report
         kept = _carry_out(root, run, journal.at("undoing"), path, found, "undone")
         if isinstance(kept, Conflict):
@@ -219,6 +220,11 @@ def _go_back(run: ChangesFolder, path: Path, *, tolerant: bool) -> ApplyReport:
         return replace(report, applied=applied, kept=tuple(kept))
     finally:
         os.close(root)
+
+
+def _as_of_undo(conflict: Conflict) -> Conflict:
+    """What an undo compares with is what was applied, not what was copied in."""
+    return replace(conflict, reason="it was changed after it was applied") if conflict.reason == DIFFERS else conflict
 
 
 def _survey(root: int, steps: Sequence[Step], run: ChangesFolder, tolerant: bool = False) -> Survey:
@@ -239,7 +245,7 @@ def _carry_out(
     except OSError as error:
         if journal.phase == "applying":
             path.unlink(missing_ok=True)
-        raise _failed(error) from error
+        raise _failed(error, journal.target) from error
     done = False
     try:
         transaction.run(found.steps, found.todo)
@@ -252,7 +258,7 @@ def _carry_out(
     except BaseException as error:  # also Ctrl-C: no half is left behind
         done = _take_back(root, run, journal, path, found.steps, transaction.begun)
         if isinstance(error, OSError):
-            raise _failed(error) from error
+            raise _failed(error, journal.target) from error
         raise
     finally:
         transaction.close(discard=done)
@@ -332,9 +338,9 @@ def _nothing_to_undo() -> InputError:
     return InputError("undo_nothing", "nothing of this run is applied; there is nothing to undo")
 
 
-def _failed(error: OSError) -> WorkspaceError:
-    reason = error.strerror or str(error)
-    return _refused("apply_failed", f"the Changes could not be written: {reason}; nothing was applied")
+def _failed(error: OSError, target: str = "") -> WorkspaceError:
+    reason, where = error.strerror or str(error), f" to {target!a}" if target else ""
+    return _refused("apply_failed", f"the Changes could not be written{where}: {reason}; nothing was applied")
 
 
 def _refused(code: str, message: str) -> WorkspaceError:

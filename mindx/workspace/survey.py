@@ -33,6 +33,9 @@ class Survey:
     seen: dict[str, Fingerprint] = field(default_factory=dict)
 
 
+DIFFERS = "it differs from what was copied in"
+
+
 def survey(root: int, steps: Sequence[Step], blobs: BlobStore, *, tolerant: bool = False) -> Survey:
     """Look at every path of `steps` below the handle `root`, and keep the old contents in `blobs` for an undo.
 
@@ -114,7 +117,7 @@ def _difference(now: State | None, before: State | None) -> str:
         return "it is not there, or not any more"
     if now.entry != before.entry:
         return f"it is a {now.entry} there, not a {before.entry}"
-    return "it differs from what was copied in"
+    return DIFFERS
 
 
 def _against_surroundings(root: int, step: Step, made: set[str], paths: set[str]) -> str:

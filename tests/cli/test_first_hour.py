@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from mindx.cli.verbs import cli
 from mindx.core.run import Outcome
+from mindx.core.unwritable import remedy
 from tests.cli.test_interrupt import PROGRAM
 from tests.workspace.support import fill, put, work
 from tests.workspace.terminal import MINDX, Terminal, environment
@@ -86,11 +88,33 @@ def test_a_runs_id_can_be_copied_from_a_narrow_terminal(mindx):
     assert max(map(len, narrow)) <= NARROW, narrow
 
 
-def test_an_answer_that_is_none_is_told_how_to_be_one(mindx, tmp_path):
+def worked(mindx, tmp_path):
+    """Return a folder of which a run has changes to apply."""
     folder = tmp_path / "w"
     fill(folder, {"kept": "x\n"})
     (mindx.state / "runs").mkdir(parents=True)
     work(folder, mindx.state / "runs" / RUN, lambda tree: put(tree, "new", "new\n"))
+    return folder
+
+
+def test_an_undo_says_what_stands_in_its_way(mindx, tmp_path):
+    """It compares with what was applied; what was copied in has nothing to do with it."""
+    folder = worked(mindx, tmp_path)
+    assert mindx("changes", "apply", RUN, "--yes").code == 0
+    (folder / "new").write_text("mine\n")
+    undone = mindx("changes", "undo", RUN, "--yes")
+    assert (undone.code, "conflict: new: it was changed after it was applied" in undone.err) == (1, True)
+    assert "--merge" not in undone.err
+    assert "--merge" in mindx("changes", "apply", RUN, "--yes").err
+
+
+@pytest.mark.parametrize(("number", "told"), [(errno.EACCES, "right"), (errno.EROFS, "right"), (errno.ENOSPC, "space")])
+def test_a_state_folder_that_refuses_is_told_by_its_cause(number, told):
+    assert told in remedy(OSError(number, "no"))
+
+
+def test_an_answer_that_is_none_is_told_how_to_be_one(mindx, tmp_path):
+    folder = worked(mindx, tmp_path)
     terminal = Terminal([*MINDX, "changes", "apply", RUN], environment(mindx.state))
     terminal.answer("[Y/n]: ", "perhaps")
     terminal.expect("answer y or n")

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from mindx.core.atomic_file import write_whole
 from mindx.core.lock_file import LOOKED_AT_S, hold_lock
+from mindx.core.unwritable import remedy
 from mindx.errors import InputError, StateError
 
 T = TypeVar("T")
@@ -104,7 +105,7 @@ def is_free(path: Path) -> bool:
 
 def unwritable(path: Path, error: OSError) -> StateError:
     """Return the error for a place that cannot be written."""
-    message = f"{path} cannot be written: {error.strerror}; free space or set MINDX_STATE_DIR to another folder"
+    message = f"{path} cannot be written: {error.strerror}; {remedy(error)}"
     return StateError("state_unwritable", message, details={"path": str(path), "errno": error.errno})
 
 
