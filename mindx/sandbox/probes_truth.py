@@ -48,7 +48,7 @@ async def _leftover(stage: Stage) -> str:
 async def _forged(stage: Stage) -> str:
     await stage.execute("python3", "-I", "-c", _DAEMON)
     for _ in range(5):
-        result = await stage.execute("sh", "-c", "echo true word; exit 3")
+        result = await stage.execute("sh", "-c", "echo true word; sleep 0.05; exit 3")
         expect(result.stdout == b"true word\n", f"the output was {result.stdout_text[:100]!r}")
         expect(result.exit_code == 3, f"the exit code was {result.exit_code}")
     return "five later commands: output and exit code as they were"
