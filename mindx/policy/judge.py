@@ -202,7 +202,10 @@ def _program_problem(program: str) -> str | None:
         return "which program this is, is known only when it runs; name it"
     if "/" in program:
         name = ascii(program.rsplit("/", 1)[1][:80])
-        return f"{program[:80]!a} is a path; name the program alone, such as {name}"
+        if program.startswith("/"):
+            return f"{program[:80]!a} is a path; name the program alone, such as {name}"
+        interpreter = "python3" if program.endswith(".py") else "sh"
+        return f"{program[:80]!a} is a path; a script stands after its interpreter: {interpreter} {program[:80]!a}"
     if PROGRAM_NAME.fullmatch(program) is None:
         return f"{program[:80]!a} is not the name of a program"
     return None

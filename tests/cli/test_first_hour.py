@@ -6,6 +6,7 @@ import errno
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -28,6 +29,20 @@ def test_an_option_typed_as_a_command_is_named(mindx, word, meant):
 
 
 @pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("./run.sh", "its interpreter: sh './run.sh'"),
+        ("src/a.py", "its interpreter: python3 'src/a.py'"),
+        ("/bin/ls", "such as 'ls'"),
+    ],
+)
+def test_a_script_is_not_named_as_a_program_that_no_rule_allows(mindx, program, told):
+    """To name `run.sh` alone would only lead to the next refusal."""
+    done = mindx("exec", "--", program)
+    assert (done.code, told in done.err) == (126, True), done.err
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (("runs", "output", "last"), "STEP is missing; write mindx runs output RUN STEP (see"),
@@ -47,6 +62,14 @@ def test_a_plan_in_the_place_of_a_run_or_a_command(mindx):
     assert "no run has the id" in mindx("policy", "suggest", "nosuch").err
     assert f"mindx check {plan}" in mindx("policy", "explain", plan).err
     assert "mindx check" not in mindx("policy", "explain", "ls", plan).err
+
+
+def test_the_plan_that_the_readme_shows_works(engine_mindx):
+    """It is the first that a newcomer types in."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    plan = engine_mindx.plan(json.loads(readme.split("```json\n")[1].split("```")[0]))
+    done = engine_mindx("run", plan)
+    assert (done.code, "    42\n" in done.err) == (0, True), done.err
 
 
 def test_mindx_is_a_module_as_well():
