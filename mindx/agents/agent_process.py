@@ -145,6 +145,7 @@ class _Worker:
 
     def __init__(self, run_id: str, bounds: Bounds, event_handler: EventHandler | None, grace_s: float) -> None:
         self.gone = asyncio.Event()
+        self._folder: Path
         self._run_id = run_id
         self._bounds = bounds
         self._event_handler = event_handler
@@ -161,6 +162,7 @@ class _Worker:
         self, order: bytes, command: Sequence[str], env: Mapping[str, str] | None, start_timeout_s: float
     ) -> AgentResult:
         folder = Path(tempfile.mkdtemp(prefix="mindx-", dir=_socket_parent()))  # mode 0700: nobody else gets in
+        self._folder = folder
         try:
             server = await asyncio.start_unix_server(self._take, str(folder / "worker"), limit=2**16)
             try:
@@ -261,10 +263,11 @@ class _Worker:
             self._kill()
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take the first connection; the folder lets in nobody but this user."""
+        """Take the first connection; the folder lets in nobody but this user, and is not needed any more."""
         if self._connected.done():
             writer.close()
         else:
+            shutil.rmtree(self._folder, ignore_errors=True)  # now: a host that is killed later leaves nothing
             self._connected.set_result(_Connection(reader, writer))
 
     def _watch(self) -> None:

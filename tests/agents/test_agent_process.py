@@ -323,13 +323,17 @@ def test_the_time_of_a_worker_is_bounded_though_it_does_not_look_at_the_clock(tm
 def test_a_killed_host_takes_its_workers_with_it(tmp_path):
     """SIGKILL leaves no time for anything: the keeper sees its standard input closed."""
     pids = named_pipe(tmp_path / "pids")
-    host = subprocess.Popen([sys.executable, "-m", FACTORIES, str(pids)], cwd=ROOT)
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    environ = os.environ | {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": ""}
+    host = subprocess.Popen([sys.executable, "-m", FACTORIES, str(pids)], cwd=ROOT, env=environ)
     try:
         found = asyncio.run(asyncio.wait_for(written(pids), 60))
     finally:
         host.send_signal(signal.SIGKILL)
         host.wait()
     wait_until_gone(found)
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_killed_keeper_takes_the_worker_with_it(tmp_path):
