@@ -1,8 +1,17 @@
-"""What a person does when the state folder cannot be written."""
+"""The error for a place of the state folder that cannot be written, and what a person does then."""
 
 from __future__ import annotations
 
 import errno
+from pathlib import Path
+
+from mindx.errors import StateError
+
+
+def state_unwritable(path: Path, error: OSError) -> StateError:
+    """Return the error (state_unwritable) for a place that cannot be written."""
+    message = f"{path} cannot be written: {error.strerror}; {remedy(error)}"
+    return StateError("state_unwritable", message, details={"path": str(path), "errno": error.errno})
 
 
 def remedy(error: OSError) -> str:

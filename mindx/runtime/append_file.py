@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mindx.core.unwritable import remedy
+from mindx.core.unwritable import state_unwritable
 from mindx.errors import StateError
 
 
@@ -33,7 +33,7 @@ class AppendFile:
             while view:
                 view = view[os.write(self._handle, view) :]
         except OSError as error:
-            raise _unwritable(self.path, error) from error
+            raise state_unwritable(self.path, error) from error
 
     async def sync(self) -> None:
         """Wait until all that was appended is on the disk; the loop goes on meanwhile."""
@@ -42,7 +42,7 @@ class AppendFile:
         try:
             await asyncio.to_thread(os.fdatasync, self._handle)
         except OSError as error:
-            raise _unwritable(self.path, error) from error
+            raise state_unwritable(self.path, error) from error
 
     def close(self) -> None:
         """Let go of the file; may be called twice."""
@@ -77,11 +77,3 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(value, dict):
             yield value
-
-
-def _unwritable(path: Path, error: OSError) -> StateError:
-    return StateError(
-        "state_unwritable",
-        f"{path} cannot be written: {error.strerror}; {remedy(error)}",
-        details={"path": str(path), "errno": error.errno},
-    )

@@ -48,6 +48,7 @@ async def _leftover(stage: Stage) -> str:
 async def _forged(stage: Stage) -> str:
     await stage.execute("python3", "-I", "-c", _DAEMON)
     for _ in range(5):
+        # The pause is the time in which a leftover of the first command would forge.
         result = await stage.execute("sh", "-c", "echo true word; sleep 0.05; exit 3")
         expect(result.stdout == b"true word\n", f"the output was {result.stdout_text[:100]!r}")
         expect(result.exit_code == 3, f"the exit code was {result.exit_code}")

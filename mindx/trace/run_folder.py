@@ -15,8 +15,8 @@ from typing import Any
 
 from mindx.core.atomic_file import write_whole
 from mindx.core.nearest import did_you_mean, nearest_id
-from mindx.core.unwritable import remedy
-from mindx.errors import InputError, StateError
+from mindx.core.unwritable import state_unwritable
+from mindx.errors import InputError
 from mindx.trace.recorder import is_being_written
 
 _RUN_ID = re.compile(r"\d{8}T\d{9}-[0-9a-f]{6}")
@@ -74,7 +74,7 @@ class RunFolder:
         try:
             write_whole(self.path / name, data)
         except OSError as error:
-            raise _unusable(self.path / name, error) from error
+            raise state_unwritable(self.path / name, error) from error
 
     def read_result(self) -> dict[str, Any] | None:
         """Return the result's document, or None when the run left none. Raises InputError when it is not readable."""
@@ -137,7 +137,7 @@ class RunStore:
                     path.mkdir(mode=0o700)
                     return RunFolder(path)
         except OSError as error:
-            raise _unusable(self.root, error) from error
+            raise state_unwritable(self.root, error) from error
 
     def runs(self) -> Iterator[RunFolder]:
         """Yield every run, the newest first. What is not a run's folder is passed over."""
@@ -146,7 +146,7 @@ class RunStore:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _unusable(self.root, error) from error
+            raise state_unwritable(self.root, error) from error
         for name in reversed(names):
             if _RUN_ID.fullmatch(name):
                 yield RunFolder(self.root / name)
@@ -174,14 +174,6 @@ class RunStore:
             names = ", ".join(folder.run_id for folder in found[:5])
             raise InputError("run_ambiguous", f"{len(found)} runs start with {run!r} ({names} ...); give more of it")
         return found[0]
-
-
-def _unusable(path: Path, error: OSError) -> StateError:
-    return StateError(
-        "state_unwritable",
-        f"{path} cannot be written: {error.strerror}; {remedy(error)}",
-        details={"path": str(path), "errno": error.errno},
-    )
 
 
 def _unreadable(path: Path, why: str) -> InputError:

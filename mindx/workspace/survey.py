@@ -10,6 +10,8 @@ from mindx.workspace.journal import Step
 from mindx.workspace.present import Fingerprint, PathBlocked, Present, names_in, present
 from mindx.workspace.store import BlobStore
 
+DIFFERS = "it differs from what was copied in"
+
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
@@ -31,9 +33,6 @@ class Survey:
     already: list[int] = field(default_factory=list)
     conflicts: tuple[Conflict, ...] = ()
     seen: dict[str, Fingerprint] = field(default_factory=dict)
-
-
-DIFFERS = "it differs from what was copied in"
 
 
 def survey(root: int, steps: Sequence[Step], blobs: BlobStore, *, tolerant: bool = False) -> Survey:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import mindx
 from mindx.agents.improvement.models import SELF_FILE
-from mindx.runtime.tasks.atomic import unwritable
+from mindx.core.unwritable import state_unwritable
 from mindx.workspace.apply import JOURNAL_FOLDER
 
 IMPROVEMENT_FOLDER = "improvement"  # in the folder of the society's state
@@ -36,7 +36,7 @@ def clear(folder: Path, *names: str) -> None:
             with suppress(FileNotFoundError):
                 shutil.rmtree(changes)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise state_unwritable(folder, error) from error
 
 
 def project_folder() -> Path | None:

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from mindx.agents.improvement.paths import CHANGES_FOLDER, LOCK_FILE
+from mindx.core.unwritable import state_unwritable
 from mindx.errors import InputError
-from mindx.runtime.tasks.atomic import is_free, locked, names_in, unwritable
+from mindx.runtime.tasks.atomic import is_free, locked, names_in
 from mindx.workspace.apply import JOURNAL_FOLDER
 from mindx.workspace.journal import journals, read_journal
 
@@ -31,7 +32,7 @@ def remove_improvement(folder: Path) -> bool:
     except InputError:
         return False
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise state_unwritable(folder, error) from error
     return True
 
 

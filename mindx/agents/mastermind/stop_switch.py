@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from mindx.core.unwritable import state_unwritable
 from mindx.errors import StateError
-from mindx.runtime.tasks.atomic import read_file, replace_file, unwritable
+from mindx.runtime.tasks.atomic import read_file, replace_file
 
 EVERY_S = 0.2
 ALL = "*"
@@ -31,7 +32,7 @@ class StopSwitch:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise state_unwritable(self._path, error) from error
         return True
 
     def stops(self, campaign_id: str = ALL) -> bool:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from mindx.core.atomic_file import write_whole
 from mindx.core.lock_file import LOOKED_AT_S, hold_lock
-from mindx.core.unwritable import remedy
+from mindx.core.unwritable import state_unwritable
 from mindx.errors import InputError, StateError
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ def replace_file(path: Path, data: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(path, data)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise state_unwritable(path, error) from error
 
 
 def read_file(path: Path, max_bytes: int) -> bytes | None:
@@ -80,7 +80,7 @@ def locked(path: Path, busy: InputError, wait_s: float = LOOKED_AT_S) -> Iterato
     try:
         handle = hold_lock(path, wait_s)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise state_unwritable(path, error) from error
     if handle is None:
         raise busy
     try:
@@ -96,17 +96,11 @@ def is_free(path: Path) -> bool:
     try:
         handle = hold_lock(path, 0.0)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise state_unwritable(path, error) from error
     if handle is None:
         return False
     os.close(handle)
     return True
-
-
-def unwritable(path: Path, error: OSError) -> StateError:
-    """Return the error for a place that cannot be written."""
-    message = f"{path} cannot be written: {error.strerror}; {remedy(error)}"
-    return StateError("state_unwritable", message, details={"path": str(path), "errno": error.errno})
 
 
 def _unreadable(path: Path, reason: str) -> StateError:
