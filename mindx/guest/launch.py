@@ -24,8 +24,6 @@ class Launcher:
 
     def __init__(self) -> None:
         self.start = self.start_by_fork_exec if _PRIVATE_CALL else self.start_by_posix_spawn
-        self._trouble, self._trouble_end = os.pipe()  # a child writes here why it could not become the program
-        os.set_blocking(self._trouble, False)
 
     def start_by_posix_spawn(
         self, path: bytes, argv: list[bytes], variables: dict[bytes, bytes], stdin: int, stdout: int, stderr: int
@@ -50,24 +48,36 @@ class Launcher:
         """Do the same by the call of `subprocess`. It cuts a variable at a NUL, which no request can hold."""
         env = [b"%b=%b" % item for item in variables.items()]
         close_others, restore_signals, new_session, by_vfork = False, True, True, True
-        pid = fork_exec(
-            argv,
-            (path,),
-            close_others,
-            (),
-            None,  # the current folder
-            env,
-            *(stdin, -1, -1, stdout, -1, stderr),
-            *(self._trouble, self._trouble_end),
-            restore_signals,
-            new_session,
-            *(-1, None, None, None, -1),  # group, ids and umask are the parent's
-            None,
-            by_vfork,
-        )
+        # A child writes here why it could not become the program. Each has a pipe of its own: when a vfork is refused
+        # for want of a slot, Python forks, and such a child may tell it when the next is on its way.
+        trouble, trouble_end = os.pipe()
         try:
-            said = os.read(self._trouble, 256)  # the child has become the program, or has said why not
-        except BlockingIOError:
+            pid = fork_exec(
+                argv,
+                (path,),
+                close_others,
+                (),
+                None,  # the current folder
+                env,
+                *(stdin, -1, -1, stdout, -1, stderr),
+                *(trouble, trouble_end),
+                restore_signals,
+                new_session,
+                *(-1, None, None, None, -1),  # group, ids and umask are the parent's
+                None,
+                by_vfork,
+            )
+            os.close(trouble_end)
+            trouble_end = -1
+            said = piece = os.read(trouble, 256)  # nothing once the child has become the program
+            while piece:
+                piece = os.read(trouble, 256)
+                said += piece
+        finally:
+            os.close(trouble)
+            if trouble_end >= 0:
+                os.close(trouble_end)
+        if not said:
             return int(pid)
         os.waitpid(pid, 0)
         number = int(said.split(b":")[1], 16)  # `OSError:2:`

@@ -35,6 +35,10 @@ SYSTEM_WRITABLE = {"/", "/dev", "/dev/pts", "/dev/mqueue", "/proc", "/sys/fs/cgr
 AGENT_WRITABLE = {"/workspace", "/tmp", "/dev/shm", "/dev/mqueue"}
 # A rootless engine may make no device nodes: it binds the host's own, and /dev/null over the files that it masks.
 HARMLESS_DEVICES = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+# What engines mount by themselves. Anything else may be the host's, also read-only: Podman's `inspect` does not tell of
+# the volumes that its containers.conf names.
+OWN_FILES = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/run/.containerenv"}
+OWN_MOUNTS = SYSTEM_WRITABLE | HARMLESS_DEVICES | OWN_FILES | {"/sys"}
 # What the engine puts into HostConfig by itself must mean nothing.
 EMPTY_IN_ENGINE = (
     "Binds",
@@ -278,6 +282,8 @@ def _compare_mounts(settings: ContainerSettings, text: str) -> list[Difference]:
         writable = "rw" in options and point not in SYSTEM_WRITABLE
         if writable and point not in sizes and not _is_mask(point, kind):
             found.append(Difference("mounts", f"mount {point}", "absent or read-only", "writable"))
+        elif not (writable or point in sizes or _is_known(point)):
+            found.append(Difference("mounts", f"mount {point}", "absent", f"a read-only {kind}"))
     mounts = {point: (options, more, kind) for point, options, more, kind in _mounts(text)}
     if "ro" not in mounts.get("/", ([], [], ""))[0]:
         found.append(Difference("root", "root file system", "read-only", "writable"))
@@ -318,6 +324,11 @@ def _compare_kernel_files(facts: Mapping[str, str]) -> list[Difference]:
     rows = [("kernel_files", path, "hidden", "in sight") for path in MASKED_PATHS if path in names - hidden]
     rows += [("kernel_files", path, "read-only", "writable") for path in READONLY_PATHS if path in names - readonly]
     return _differing(rows)
+
+
+def _is_known(point: str) -> bool:
+    """Return whether engines have something at that place by themselves, or it lies in the kernel's own folders."""
+    return point in OWN_MOUNTS or point.startswith(("/proc/", "/sys/"))
 
 
 def _is_mask(point: str, kind: str) -> bool:

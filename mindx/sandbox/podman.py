@@ -6,6 +6,8 @@ docs/decisions/0010 says what. The words of both are translated in podman_words.
 from __future__ import annotations
 
 import hashlib
+import io
+import tarfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,11 +27,13 @@ EVENTS_WITHIN_S = 5.0
 
 
 def ensure_profile(client: docker.DockerClient, image: DerivedImage) -> DerivedImage:
-    """Return the same image with our seccomp profile in a label, made if it is not there; blocking.
+    """Return the same image with our seccomp profile in a label and no name servers, made if it is not there; blocking.
 
-    Podman takes a profile from a file of its own machine, which may be another, or from the image. Raises EngineError.
+    Podman takes a profile from a file of its own machine, which may be another, or from the image. And where there is
+    no network it covers no /etc/resolv.conf, as Docker does: an image may hold that of the host it was built on.
+    Raises EngineError.
     """
-    digest = hashlib.sha256(f"{image.image_id}\0{seccomp.profile_sha256()}".encode()).hexdigest()[:32]
+    digest = hashlib.sha256(f"{image.image_id}\0{seccomp.profile_sha256()}\0no names".encode()).hexdigest()[:32]
     reference = f"{REPOSITORY}:{digest}"
     try:
         image_id = _profiled(client, reference)
@@ -52,11 +56,19 @@ def _profiled(client: docker.DockerClient, reference: str) -> str:
 def _add_profile(client: docker.DockerClient, image: DerivedImage, tag: str) -> str:
     made = client.api.create_container(image.image_id, entrypoint=["true"], name=container_name(Owner.me()))
     try:
+        client.api.put_archive(made["Id"], "/etc", _no_name_servers())
         # Without quotes: Podman takes them off and leaves the backslashes.
         changes = [f"LABEL {podman_words.PROFILE_LABEL}={seccomp.profile()}"]
         return str(client.api.commit(made["Id"], REPOSITORY, tag, changes=changes)["Id"])
     finally:
         client.api.remove_container(made["Id"], v=True, force=True)
+
+
+def _no_name_servers() -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as files:
+        files.addfile(tarfile.TarInfo("resolv.conf"))
+    return archive.getvalue()
 
 
 def create(client: docker.DockerClient, request: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -291,6 +291,27 @@ def test_the_hosts_harmless_devices_are_no_door_and_others_are(line: str, harmle
     assert (about == []) is harmless, about
 
 
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("/opt/secret ro,relatime rw ext4", False),
+        ("/etc/localtime ro rw ext4", False),
+        ("/workspace/.git ro rw ext4", False),
+        ("/procs ro rw ext4", False),
+        ("/etc/hosts ro rw ext4", True),
+        ("/run/.containerenv ro rw tmpfs", True),
+    ],
+)
+def test_a_read_only_mount_that_nobody_asked_for_is_named(line: str, known: bool, ready: None) -> None:
+    """Podman's containers.conf can name volumes, and its `inspect` does not tell of them."""
+    attestation = asyncio.run(attested())
+    asked, point = request(), line.split()[0]
+    facts = {**attestation.facts, "mounts": f"{attestation.facts['mounts']}\n{line}"}
+    found = attest.attest(ContainerSettings(), Asked(asked, "0-1"), inspected(asked), facts)
+    about = {one.control for one in found.differences if one.what == f"mount {point}"}
+    assert about == (set() if known else {"mounts"})
+
+
 def test_it_is_data_on_the_sandbox_and_costs_little(ready: None) -> None:
     async def measure() -> float:
         async with DockerSandbox() as sandbox:

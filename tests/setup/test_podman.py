@@ -111,6 +111,11 @@ def test_a_command_runs_without_a_gap_and_leaves_nothing(client: docker.DockerCl
     assert "agent:" in document["stdout"]  # Podman has put no list of users over the guest's
 
 
+def test_the_name_servers_of_the_images_builder_are_not_in_sight(client: docker.DockerClient) -> None:
+    done = mindx("exec", "--json", "--", "wc", "-c", "/etc/resolv.conf")
+    assert json.loads(done.stdout)["stdout"].split()[0] == "0", done.stderr
+
+
 def test_doctor_says_what_it_is(client: docker.DockerClient) -> None:
     told = mindx("doctor")
     assert told.returncode == 0, told.stdout
@@ -230,6 +235,21 @@ def test_a_podman_that_tells_no_events_is_refused(
         done = mindx("exec", "--", "true", DOCKER_HOST=address, MINDX_STATE_DIR=str(tmp_path / "state"))
         assert done.returncode == 125
         assert "events_logger" in done.stderr
+
+
+def test_a_volume_of_its_own_settings_refuses_the_session(
+    engine: docker.DockerClient, base_image: BaseImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Podman's `inspect` does not tell of it; it is seen inside."""
+    folder = Path(tempfile.mkdtemp(prefix="mindx-podman-"))
+    (tmp_path / "secret").write_text("of the host")
+    settings = tmp_path / "containers.conf"
+    settings.write_text(f'[containers]\nvolumes = ["{tmp_path}/secret:/opt/secret:ro"]\n')
+    monkeypatch.setenv("CONTAINERS_CONF", str(settings))
+    with podman_at(f"unix://{folder}/s", folder, None, engine) as address:
+        done = mindx("exec", "--", "true", DOCKER_HOST=address, MINDX_STATE_DIR=str(tmp_path / "state"))
+        assert done.returncode == 125
+        assert "mount /opt/secret" in done.stderr
 
 
 def test_gc_removes_what_a_dead_owner_left(client: docker.DockerClient) -> None:

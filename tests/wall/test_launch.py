@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import platform
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -88,3 +90,31 @@ def test_what_cannot_be_started_says_why_and_leaves_no_process(way: Way, path: b
 def test_a_nul_is_refused(way: Way) -> None:
     with pytest.raises(ValueError, match="null byte"):
         run(way, b"/bin/true", [b"a\0b"], {})
+
+
+WITHOUT_VFORK = """
+import ctypes, os, struct, sys
+from mindx.guest.launch import Launcher
+rules = ((0x20, 0, 0, 0), (0x15, 0, 1, 58), (0x06, 0, 0, 0x50000 | 11), (0x06, 0, 0, 0x7FFF0000))  # vfork: EAGAIN
+text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(rules), ctypes.addressof(text)))
+prctl = ctypes.CDLL(None).prctl
+assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, program, 0, 0) == 0
+launcher, null = Launcher(), os.open("/dev/null", os.O_RDWR)
+for path in sys.argv[1:] * 20:
+    try:
+        pid = launcher.start_by_fork_exec(path.encode(), [b"x"], {}, null, null, null)
+        print(os.waitpid(pid, 0)[1])
+    except OSError as error:
+        print(error.errno)
+print(len(os.listdir("/proc/self/fd")) - 1)
+"""
+
+
+@pytest.mark.skipif(not launch._PRIVATE_CALL, reason="its arguments are not known for this Python")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names vfork by its number there")
+def test_a_fork_in_place_of_a_refused_vfork_tells_its_own_error_and_no_others() -> None:
+    """Python falls back to fork; the error of such a child came late and was taken for the next program's."""
+    argv = [sys.executable, "-c", WITHOUT_VFORK, "/no/such", "/bin/true", "/etc/passwd"]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=launch.__file__.rsplit("/", 3)[0], timeout=60)
+    assert done.stdout.split() == [str(errno.ENOENT), "0", str(errno.EACCES)] * 20 + ["4"], done.stderr
