@@ -14,7 +14,8 @@ import pytest
 from mindx.errors import SandboxError
 from mindx.policy.model import Limits
 from mindx.sandbox import attest, container
-from mindx.sandbox.attest import Asked, Attestation, Difference
+from mindx.sandbox.attest import Asked, Attestation
+from mindx.sandbox.comparison import Difference
 from mindx.sandbox.container import ContainerSettings, EngineControls, Ids
 from mindx.sandbox.docker import DockerSandbox
 
