@@ -83,7 +83,7 @@ def command(
         _part(run.result)
         return INTERRUPTED
     assert run.result is not None
-    _part(run.result)
+    _part(run.result, person=typed)
     return run.result.outcome.exit_code
 
 
@@ -180,10 +180,12 @@ def _print(action: Action, observation: Observation | None) -> None:
             note("a program is started with `run`, as in: run python3 --version")
 
 
-def _part(result: RunResult | None) -> None:
+def _part(result: RunResult | None, *, person: bool = False) -> None:
     with suppress(BrokenPipeError):
         if result is not None and result.error is not None:
             say(str(result.error["message"]))
         if result is not None and result.changes:
             kept = counted(len(result.changes), "change")
             note(f"{kept} kept in the run {result.run_id}; see `mindx changes show last`")
+        elif result is not None and result.error is None and person:
+            note("nothing was changed")

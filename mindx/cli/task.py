@@ -77,8 +77,12 @@ def run_task(
 ) -> int:
     """Begin a task with an OBJECTIVE."""
     name = task_id or new_id("task")
-    remark(f"task {escape_line(name)}")
-    return _work(name, workspace, policy, model, max_steps, script, lambda task: task.run(objective))
+
+    def begin(task: TaskCoordinator) -> Awaitable[AgentResult]:
+        remark(f"task {escape_line(name)}")  # not before there is one: without a model nothing is begun
+        return task.run(objective)
+
+    return _work(name, workspace, policy, model, max_steps, script, begin)
 
 
 @command.command(name="resume", epilog="\b\nExample:\n  mindx task resume port")

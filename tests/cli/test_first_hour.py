@@ -14,6 +14,7 @@ import pytest
 from mindx.cli.verbs import cli
 from mindx.core.run import Outcome
 from mindx.core.unwritable import remedy
+from tests.cli.test_agent import NO_KEY
 from tests.cli.test_interrupt import PROGRAM
 from tests.workspace.support import fill, put, work
 from tests.workspace.terminal import MINDX, Terminal, environment
@@ -70,6 +71,13 @@ def test_the_plan_that_the_readme_shows_works(engine_mindx):
     plan = engine_mindx.plan(json.loads(readme.split("```json\n")[1].split("```")[0]))
     done = engine_mindx("run", plan)
     assert (done.code, "    42\n" in done.err) == (0, True), done.err
+
+
+def test_a_task_that_never_began_has_no_name(mindx):
+    """To name it would send the user to `mindx task resume` of a task that there is not."""
+    done = mindx("task", "run", "hi", env=NO_KEY)
+    assert (done.code, done.err.startswith("mindx: no API key")) == (6, True), done.err
+    assert "no task yet" in mindx("task", "list").err
 
 
 def test_mindx_is_a_module_as_well():

@@ -13,10 +13,19 @@ from typing import Any
 import docker
 import pytest
 
+from mindx.errors import EngineError
 from mindx.sandbox.advisories import all_advisories, find_advisories, is_fixed, mended_by_distribution, parse_version
-from mindx.sandbox.doctor import EngineFacts, check_advisories, check_data_root, check_engine, engine_checks, examine
+from mindx.sandbox.doctor import (
+    EngineFacts,
+    _no_engine,
+    check_advisories,
+    check_data_root,
+    check_engine,
+    engine_checks,
+    examine,
+)
 from mindx.sandbox.engine_place import EnginePlace
-from mindx.sandbox.host_system import host_system
+from mindx.sandbox.host_system import host_system, read_host_system
 from mindx.sandbox.image_records import BaseImage
 
 FAR = EnginePlace("tcp://192.0.2.1:2376", "DOCKER_HOST", named=True)
@@ -68,6 +77,18 @@ def test_without_an_engine_it_says_what_to_type(environ: dict[str, str], command
     found = examine(environ=environ)
     assert not found.works
     assert found.next_command == command
+
+
+@pytest.mark.parametrize(("folder", "told"), [("with space", "'{}/with space/mindx'"), ("", "mindx")])
+def test_sudo_is_given_a_path_that_it_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, told: str
+) -> None:
+    """It looks into no virtual environment: `sudo mindx` would only say that there is no such command."""
+    program = tmp_path / folder / "mindx" if folder else Path("pytest")
+    monkeypatch.setattr("sys.argv", [str(program)])
+    monkeypatch.setattr("mindx.sandbox.doctor._PATH_OF_SUDO", str(tmp_path))
+    check = _no_engine(EngineError("engine_denied", "no"), read_host_system())
+    assert check.command == f"sudo {told.format(tmp_path)} doctor"
 
 
 def test_the_command_has_codes_and_one_document(base_image: BaseImage) -> None:
