@@ -172,7 +172,7 @@ def refusal(error: OSError) -> wire.ExitRecord | None:
         record.cause = wire.CAUSE_NOT_EXECUTABLE
     elif error.errno in (errno.ENOENT, errno.ENOTDIR):
         record.cause = wire.CAUSE_NOT_FOUND
-    elif error.errno in (errno.EACCES, errno.ENOEXEC, errno.EISDIR, errno.EPERM, errno.E2BIG):
+    elif error.errno in (errno.EACCES, errno.ENOEXEC, errno.EISDIR, errno.EPERM, errno.E2BIG, errno.ELOOP):
         record.cause = wire.CAUSE_NOT_EXECUTABLE
     else:
         return None

@@ -9,6 +9,7 @@ import signal
 
 import pytest
 
+from mindx.core.command import Exec
 from mindx.core.receipt import ExitCause
 from tests.wall.support import HOPPER, STORM, Heard, children, first_pid, only_ours, python, sh, top, until
 
@@ -151,3 +152,12 @@ for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK):
     result = await sandbox.execute(python(code))
     assert set(result.stdout.split()) <= {b"1", b"13", b"22"}, result
     assert result.stdout.split()
+
+
+async def test_scripts_that_name_each_other_as_interpreters_are_no_programs(sandbox):
+    """It is the script's fault: nothing in the background is in the way, and no limit is too low."""
+    made = "printf '#!/workspace/b\\n' > a && printf '#!/workspace/a\\n' > b && chmod 755 a b"
+    assert (await sandbox.execute(sh(made))).ok
+    result = await sandbox.execute(Exec(("a",), executable="/workspace/a"))
+    assert (result.exit_cause, result.exit_code) == (ExitCause.NOT_EXECUTABLE, None)
+    assert (await sandbox.execute(sh("true"))).ok
