@@ -23,6 +23,7 @@ MAX_PAUSE_NS = 86_400_000_000_000
 # Nothing announces an orphan's end to a process without handlers, and zombies take the agent's process slots.
 REAP_SELDOM_S = 0.02
 REAP_OFTEN_S = 0.001
+REAP_AT_MOST = 512  # in one turn: on many CPUs orphans may die faster than they are reaped, and the host is waiting
 ALONE = 2
 
 
@@ -206,9 +207,9 @@ class Crew:
                 pass
 
     def collect(self) -> None:
-        """Collect every ended child. An orphan is counted to the first command: one writes, the rest are beside it."""
+        """Collect ended children. An orphan is counted to the first command: one writes, the rest are beside it."""
         self.reap_after_s = min(REAP_SELDOM_S, self.reap_after_s * 2)
-        while True:
+        for _ in range(REAP_AT_MOST):
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:

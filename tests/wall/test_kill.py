@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import select
 
 import pytest
 
 from mindx.core.receipt import ExitCause
+from mindx.guest import crew
+from mindx.guest.connection import Connection
 from tests.wall.support import HOPPER, STORM, Heard, only_ours, python, sh, top
 
 pytestmark = pytest.mark.anyio
@@ -134,3 +137,19 @@ async def test_an_end_and_a_cancellation_at_once_give_one_verdict(engine, sandbo
         assert (result.exit_cause, result.exit_code) == (ExitCause.EXIT, 3)
     assert (await sandbox.execute(sh("true"))).ok
     assert only_ours(engine, sandbox)
+
+
+async def test_children_that_die_faster_than_they_are_reaped_do_not_hold_the_loop(monkeypatch):
+    """Many CPUs can bring it about; PID 1 would be deaf to the host until the watchdog kills everything."""
+    reaped = []
+
+    def wait4(pid, flags):
+        reaped.append(pid)
+        assert len(reaped) < 10_000
+        return 4711, 0, None
+
+    monkeypatch.setattr(crew.os, "wait4", wait4)
+    first = crew.Crew(Connection(), select.poll())
+    first.collect()
+    assert len(reaped) >= 128  # no fewer than the usual limit of processes
+    assert first.reap_after_s == crew.REAP_OFTEN_S
