@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from . import wire
+from . import records, wire
 from .changed import Moment
 from .connection import Connection
 from .spawn import NoFolder, Spawned
@@ -26,7 +26,7 @@ class RunningCommand:
         self,
         connection: Connection,
         request_id: int,
-        request: wire.ExecRequest,
+        request: records.ExecRequest,
         spawned: Spawned,
         began_ns: int,
         before: Before,
@@ -116,9 +116,9 @@ class RunningCommand:
 
     def record(
         self, killed: list[tuple[int, bytes]], after: Count, ended_ns: int, changed: Changed | None
-    ) -> wire.ExitRecord:
+    ) -> records.ExitRecord:
         """Return the record; called once, when nothing of the command is alive."""
-        record = wire.ExitRecord()
+        record = records.ExitRecord()
         record.duration_ns = ended_ns - self.began_ns
         record.cpu_us = int(self.cpu_s * 1e6)
         # A spawned process starts with the size of PID 1, whose memory it shares until its exec: no more is known then.
@@ -134,20 +134,20 @@ class RunningCommand:
         record.killed_count = len(killed)
         record.killed = [b"%d %s" % (pid, name) for pid, name in killed[:64]]
         if changed is not None:
-            record.files_seen = wire.FILES_ALL if changed.complete else wire.FILES_SOME
+            record.files_seen = records.FILES_ALL if changed.complete else records.FILES_SOME
             record.changed_count, record.changed = changed.count, changed.names
         self._judge(record)
         return record
 
-    def _judge(self, record: wire.ExitRecord) -> None:
+    def _judge(self, record: records.ExitRecord) -> None:
         status = self.status
         exited = status is not None and os.WIFEXITED(status)
         if self.cause is not None:
             record.cause = self.cause
         elif record.oom_kills:
-            record.cause = wire.CAUSE_OOM
+            record.cause = records.CAUSE_OOM
         else:
-            record.cause = wire.CAUSE_EXIT if exited else wire.CAUSE_SIGNAL
+            record.cause = records.CAUSE_EXIT if exited else records.CAUSE_SIGNAL
         if status is None:
             return
         if exited:
@@ -164,16 +164,16 @@ def open_pidfd(pid: int) -> int:
         return -1
 
 
-def refusal(error: OSError) -> wire.ExitRecord | None:
+def refusal(error: OSError) -> records.ExitRecord | None:
     """Return the record of a program that could not be started, or None when it was not the program's fault."""
-    record = wire.ExitRecord()
+    record = records.ExitRecord()
     record.stdout_sha256 = record.stderr_sha256 = EMPTY
     if isinstance(error, NoFolder):
-        record.cause = wire.CAUSE_NOT_EXECUTABLE
+        record.cause = records.CAUSE_NOT_EXECUTABLE
     elif error.errno in (errno.ENOENT, errno.ENOTDIR):
-        record.cause = wire.CAUSE_NOT_FOUND
+        record.cause = records.CAUSE_NOT_FOUND
     elif error.errno in (errno.EACCES, errno.ENOEXEC, errno.EISDIR, errno.EPERM, errno.E2BIG, errno.ELOOP):
-        record.cause = wire.CAUSE_NOT_EXECUTABLE
+        record.cause = records.CAUSE_NOT_EXECUTABLE
     else:
         return None
     return record

@@ -7,7 +7,7 @@ import os
 import select
 import time
 
-from . import cgroup, facts, processes, terminal, watchdog, wire
+from . import cgroup, facts, processes, records, terminal, watchdog, wire
 from .changed import MARK, Changed, Moment, changed_since
 from .command import RunningCommand, open_pidfd, refusal
 from .connection import Connection
@@ -88,7 +88,7 @@ class Crew:
                 command.deadline_ns += min(paused_ns, MAX_PAUSE_NS)
         self._publish_deadline()
 
-    def execute(self, request_id: int, request: wire.ExecRequest) -> None:
+    def execute(self, request_id: int, request: records.ExecRequest) -> None:
         """Start a program; its answer is EXITED, or FAILED when something was wanting."""
         if request.slot in self.commands:
             self.connection.send(wire.FAILED, request_id, wire.pack_failure(errno.EBUSY, b"a command runs already"))
@@ -177,13 +177,13 @@ class Crew:
         command = self._find(request_id)
         if command is None:
             return False
-        self._end(command, wire.CAUSE_CANCELLED)
+        self._end(command, records.CAUSE_CANCELLED)
         return True
 
     def end_all(self) -> None:
         """End every command."""
         for command in list(self.commands.values()):
-            self._end(command, wire.CAUSE_CANCELLED)
+            self._end(command, records.CAUSE_CANCELLED)
 
     def attend(self, handle: int) -> None:
         """See to a handle that is ready."""
@@ -249,7 +249,7 @@ class Crew:
         for command in list(self.commands.values()):
             if command.status is not None:
                 # The watchdog kills when this loop is late: that was the deadline, and no signal of the program's own.
-                self._end(command, wire.CAUSE_TIMEOUT if command.killed_early else None)
+                self._end(command, records.CAUSE_TIMEOUT if command.killed_early else None)
         self.keep_watchdog()
 
     def keep_watchdog(self) -> None:
@@ -273,7 +273,7 @@ class Crew:
             now = time.monotonic_ns()
             for command in list(self.commands.values()):
                 if now >= command.deadline_ns:
-                    self._end(command, wire.CAUSE_TIMEOUT)
+                    self._end(command, records.CAUSE_TIMEOUT)
 
     def sweep(self, uid: int) -> list[tuple[int, bytes]]:
         """Kill and reap all of a uid, and return what was alive. Raises Unkillable."""

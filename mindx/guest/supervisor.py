@@ -8,7 +8,7 @@ import select
 import sys
 import time
 
-from . import facts, processes, wire
+from . import facts, processes, records, wire
 from .connection import HIGH_WATER, LOW_WATER, Connection
 from .crew import Crew
 from .desk import Desk
@@ -153,7 +153,7 @@ class Supervisor:
         return facts.of_agent(crew.spawner, crew.identity, lambda slot: crew.sweep(crew.identity.uid_of(slot)))
 
     def _execute(self, request_id: int, payload: bytes) -> None:
-        request = wire.ExecRequest.unpack(payload)
+        request = records.ExecRequest.unpack(payload)
         if self.desk is None or self.leaving:
             raise wire.WireError("a command before hello or after goodbye")
         self.crew.execute(request_id, request)

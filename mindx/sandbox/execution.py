@@ -11,19 +11,19 @@ from typing import Any, Literal
 from mindx.core.command import MAX_TERMINAL, Exec, Terminal
 from mindx.core.receipt import EMPTY_SHA256, ExecResult, ExitCause, KilledProcess, Receipt
 from mindx.errors import SandboxError, SandboxLostError
-from mindx.guest import wire
+from mindx.guest import records, wire
 from mindx.sandbox import capped
 from mindx.sandbox.base import OutputListener
 from mindx.sandbox.channel import Channel
 
 CAUSES = {
-    wire.CAUSE_EXIT: ExitCause.EXIT,
-    wire.CAUSE_SIGNAL: ExitCause.SIGNAL,
-    wire.CAUSE_TIMEOUT: ExitCause.TIMEOUT,
-    wire.CAUSE_OOM: ExitCause.OOM,
-    wire.CAUSE_CANCELLED: ExitCause.CANCELLED,
-    wire.CAUSE_NOT_FOUND: ExitCause.NOT_FOUND,
-    wire.CAUSE_NOT_EXECUTABLE: ExitCause.NOT_EXECUTABLE,
+    records.CAUSE_EXIT: ExitCause.EXIT,
+    records.CAUSE_SIGNAL: ExitCause.SIGNAL,
+    records.CAUSE_TIMEOUT: ExitCause.TIMEOUT,
+    records.CAUSE_OOM: ExitCause.OOM,
+    records.CAUSE_CANCELLED: ExitCause.CANCELLED,
+    records.CAUSE_NOT_FOUND: ExitCause.NOT_FOUND,
+    records.CAUSE_NOT_EXECUTABLE: ExitCause.NOT_EXECUTABLE,
 }
 EMPTY = bytes.fromhex(EMPTY_SHA256)
 MAX_DEADLINE_MS = 2**32 - 1
@@ -44,7 +44,7 @@ def request_of(command: Exec, slot: int = 0) -> bytes:
         raise ValueError(f"a terminal is for the background, and has 1 to {MAX_TERMINAL} rows and columns")
     head, tail = capped.split_cap(command.max_output_bytes, head_only=terminal is not None)
     deadline_ms = 0 if command.timeout_s is None else max(1, min(MAX_DEADLINE_MS, math.ceil(command.timeout_s * 1000)))
-    return wire.ExecRequest.pack(
+    return records.ExecRequest.pack(
         [os.fsencode(word) for word in command.argv],
         os.fsencode(command.cwd),
         [os.fsencode(f"{name}={value}") for name, value in command.env.items()],
@@ -87,7 +87,7 @@ class Execution:
         if kind in (wire.OUT, wire.TAIL):
             self._take_output(kind, flags, payload)
         elif kind == wire.EXITED:
-            result = self._result(wire.ExitRecord.unpack(payload))
+            result = self._result(records.ExitRecord.unpack(payload))
             self._end()
             if not self.done.done():
                 if self._listener_error is not None:
@@ -202,7 +202,7 @@ class Execution:
             self._wanted = False
             self._channel.send(wire.STDIN, self.request_id, data)
 
-    def _result(self, record: wire.ExitRecord) -> ExecResult:
+    def _result(self, record: records.ExitRecord) -> ExecResult:
         stdout, stdout_cut = self._checked(self._streams[0], record.stdout_bytes, record.stdout_sha256)
         stderr, stderr_cut = self._checked(self._streams[1], record.stderr_bytes, record.stderr_sha256)
         return ExecResult(self._command, receipt_of(record), stdout, stderr, stdout_cut, stderr_cut)
@@ -278,12 +278,12 @@ def spawn_error(payload: bytes, command: Exec) -> SandboxError:
     )
 
 
-def receipt_of(record: wire.ExitRecord) -> Receipt:
+def receipt_of(record: records.ExitRecord) -> Receipt:
     """Return the receipt of a checked record; an exit code counts only where the program gave one by itself."""
-    own_end = record.cause in (wire.CAUSE_EXIT, wire.CAUSE_OOM) and record.exit_code >= 0
-    if record.cause == wire.CAUSE_EXIT and not 0 <= record.exit_code <= 255:
+    own_end = record.cause in (records.CAUSE_EXIT, records.CAUSE_OOM) and record.exit_code >= 0
+    if record.cause == records.CAUSE_EXIT and not 0 <= record.exit_code <= 255:
         raise wire.WireError("an exit without a code")
-    if record.cause == wire.CAUSE_SIGNAL and not record.signal:
+    if record.cause == records.CAUSE_SIGNAL and not record.signal:
         raise wire.WireError("a signal without a number")
     if len(record.killed) > record.killed_count:
         raise wire.WireError("more killed processes than were counted")
@@ -307,8 +307,8 @@ def receipt_of(record: wire.ExitRecord) -> Receipt:
         pids_refused=record.pids_refused,
         throttled_s=record.throttled_us / 1e6,
         files_changed=tuple([name.decode("utf-8", "backslashreplace") for name in sorted(record.changed)]),
-        files_changed_count=None if record.files_seen == wire.FILES_UNSEEN else record.changed_count,
-        files_changed_complete=record.files_seen == wire.FILES_ALL,
+        files_changed_count=None if record.files_seen == records.FILES_UNSEEN else record.changed_count,
+        files_changed_complete=record.files_seen == records.FILES_ALL,
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mindx.core.command import Exec, ListDir, ReadFile, WriteFile
 from mindx.core.receipt import ExitCause
-from mindx.guest import wire
+from mindx.guest import records, wire
 from tests.wall.support import HOPPER, MIB, Heard, children, first_pid, only_ours, python, sh
 
 pytestmark = pytest.mark.anyio
@@ -286,7 +286,7 @@ async def test_g2_nobody_is_left_to_change_a_later_exit_code(sandbox):
 
 
 async def test_g3_forged_frames_are_output(sandbox):
-    record = wire.ExitRecord()
+    record = records.ExitRecord()
     record.exit_code, record.stdout_sha256, record.stderr_sha256 = 0, bytes(32), bytes(32)
     forged = b"".join(wire.frame(wire.EXITED, n, n, record.pack()) for n in range(20))
     forged += b"\1\0\0\0" + len(forged).to_bytes(4, "big") + forged + b"\nexit=0\n[mindx: 5 bytes left out]\n"

@@ -218,7 +218,7 @@ SABOTAGES: dict[str, tuple[Sabotage, ...]] = {
     "exit": (
         Sabotage("exit code 0", guest=(("command.py", "= os.WEXITSTATUS(status)", "= 0"),)),
         Sabotage(
-            "protocol_broken", guest=(("command.py", "CAUSE_EXIT if exited else wire.CAUSE_SIGNAL", "CAUSE_EXIT"),)
+            "protocol_broken", guest=(("command.py", "CAUSE_EXIT if exited else records.CAUSE_SIGNAL", "CAUSE_EXIT"),)
         ),
     ),
     "output": (

@@ -13,7 +13,7 @@ import pytest
 from mindx.core.command import Exec
 from mindx.core.receipt import ExecResult
 from mindx.errors import FileError, SandboxLostError
-from mindx.guest import wire
+from mindx.guest import records, wire
 from mindx.sandbox.channel import Answer, Channel
 from mindx.sandbox.execution import Execution
 
@@ -56,7 +56,7 @@ async def connection() -> AsyncIterator[tuple[Channel, Guest]]:
 
 
 def record(stdout: bytes = b"", **changes: object) -> bytes:
-    made = wire.ExitRecord()
+    made = records.ExitRecord()
     made.exit_code = 0
     made.stdout_bytes, made.stdout_sha256, made.stderr_sha256 = len(stdout), hashlib.sha256(stdout).digest(), EMPTY
     for name, value in changes.items():
@@ -109,7 +109,7 @@ LIES: dict[str, Callable[[Guest, int], None]] = {
     "an unknown cause": frames((wire.EXITED, corrupted(record(), 0, b"\xee"), 0)),
     "an exit without a code": frames((wire.EXITED, record(exit_code=-1), 0)),
     "an exit code that there is not": frames((wire.EXITED, record(exit_code=256), 0)),
-    "a signal without a number": frames((wire.EXITED, record(cause=wire.CAUSE_SIGNAL), 0)),
+    "a signal without a number": frames((wire.EXITED, record(cause=records.CAUSE_SIGNAL), 0)),
     "a killed process without a pid": frames((wire.EXITED, record(killed=[b"sh"], killed_count=1), 0)),
     "a pid of many digits": frames((wire.EXITED, record(killed=[b"9" * 5000 + b" sh"], killed_count=1), 0)),
     "more killed than counted": frames((wire.EXITED, record(killed=[b"1 a", b"2 b"], killed_count=1), 0)),
@@ -234,7 +234,7 @@ async def test_a_listener_that_fails_is_no_break_of_the_protocol():
         execution = Execution(channel, COMMAND, listen)
         guest.frame(wire.OUT, execution.request_id, b"a", wire.STDOUT)
         guest.frame(wire.OUT, execution.request_id, b"b", wire.STDOUT)
-        guest.frame(wire.EXITED, execution.request_id, record(b"ab", cause=wire.CAUSE_CANCELLED))
+        guest.frame(wire.EXITED, execution.request_id, record(b"ab", cause=records.CAUSE_CANCELLED))
         with pytest.raises(KeyError):
             await asyncio.wait_for(execution.done, WITHIN_S)
         assert channel.error is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindx.guest import wire
+from mindx.guest import records, wire
 
 numbers = st.integers(0, 2**32 - 1)
 kinds = st.integers(0, 255)
@@ -103,7 +103,7 @@ sizes = st.none() | st.tuples(st.integers(1, 1000), st.integers(1, 1000))
 def test_an_exec_request_comes_back_as_it_was(argv, env, cwd, deadline_ms, has_stdin, terminal):
     cwd = cwd.replace(b"\0", b"")
     sent = (argv, cwd, env, b"/bin/x", deadline_ms, 2**40, 7, has_stdin, 3, True, terminal)
-    got = wire.ExecRequest.unpack(wire.ExecRequest.pack(*sent))
+    got = records.ExecRequest.unpack(records.ExecRequest.pack(*sent))
     assert (got.argv, got.cwd, got.env, got.executable, got.deadline_ms) == sent[:5]
     assert (got.head_bytes, got.tail_bytes, got.has_stdin) == sent[5:8]
     assert (got.slot, got.tells_files, got.terminal) == sent[8:]
@@ -124,13 +124,13 @@ def accepts(read, payload: bytes) -> bool:
 
 @given(st.binary(max_size=400))
 def test_records_of_garbage_are_a_wire_error_or_well_formed(payload):
-    if accepts(wire.ExitRecord.unpack, payload):
-        assert wire.ExitRecord.unpack(payload).cause <= wire.CAUSE_NOT_EXECUTABLE
+    if accepts(records.ExitRecord.unpack, payload):
+        assert records.ExitRecord.unpack(payload).cause <= records.CAUSE_NOT_EXECUTABLE
     if accepts(wire.unpack_entries, payload):
         assert all(kind <= wire.KIND_OTHER for _, kind, *_ in wire.unpack_entries(payload))
     if accepts(wire.unpack_failure, payload):
         assert isinstance(wire.unpack_failure(payload)[0], int)
-    accepts(wire.ExecRequest.unpack, payload)
+    accepts(records.ExecRequest.unpack, payload)
 
 
 entries = st.lists(
@@ -149,15 +149,15 @@ def test_entries_come_back_and_a_torn_one_is_noticed(records, data):
 
 
 def test_an_exit_record_comes_back_as_it_was():
-    sent = wire.ExitRecord()
+    sent = records.ExitRecord()
     sent.stdout_sha256 = sent.stderr_sha256 = b"x" * 32
-    sent.cause, sent.exit_code, sent.killed_count, sent.killed = wire.CAUSE_TIMEOUT, -1, 70, [b"12 sh", b"13 a b"]
-    got = wire.ExitRecord.unpack(sent.pack())
+    sent.cause, sent.exit_code, sent.killed_count, sent.killed = records.CAUSE_TIMEOUT, -1, 70, [b"12 sh", b"13 a b"]
+    got = records.ExitRecord.unpack(sent.pack())
     assert [getattr(got, name) for name in sent.__slots__] == [getattr(sent, name) for name in sent.__slots__]
 
 
 def test_a_record_that_is_too_short_for_its_numbers_is_a_wire_error():
-    for read in (wire.ExecRequest.unpack, wire.ExitRecord.unpack):
+    for read in (records.ExecRequest.unpack, records.ExitRecord.unpack):
         with pytest.raises(wire.WireError):
             read(b"")
     assert struct.calcsize("<i") == wire.FAILURE.size
