@@ -264,7 +264,16 @@ SCHEMAS: dict[str, tuple[str, Callable[[], Schema]]] = {
     "trace-replay": ("trace replay", _replay),
     "trace-verify": (
         "trace verify",
-        lambda: document(run_id=TEXT, ok=YES_NO, events=COUNT, head=TEXT, problem=TEXT, line=maybe(COUNT), cut=YES_NO),
+        lambda: document(
+            run_id=TEXT,
+            ok=YES_NO,
+            events=COUNT,
+            head=TEXT,
+            problem=TEXT,
+            line=maybe(COUNT),
+            cut=YES_NO,
+            differences=many(TEXT),
+        ),
     ),
     "changes": ("changes show", _changes),
     "applied": ("changes apply", _applied),

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -16,6 +17,7 @@ from mindx.cli.store import complete_runs, find_run
 from mindx.core.count import counted
 from mindx.core.document import SCHEMA_VERSION, render_json
 from mindx.errors import InputError
+from mindx.trace.agreement import differences
 from mindx.trace.event import Event
 from mindx.trace.read import Verification, read, verify
 from mindx.trace.replay import Replay, ReplayedStep
@@ -47,7 +49,11 @@ def show(run: str, as_json: bool) -> None:
 @click.argument("run", shell_complete=complete_runs)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def verify_run(run: str, as_json: bool) -> int:
-    """Check that the record of a run is unchanged; exit 1 if it is not. RUN is an id, the start of one, or `last`."""
+    """Check that the record of a run is unchanged; exit 1 if it is not. RUN is an id, the start of one, or `last`.
+
+    The trace must be whole and end where the run's document (result.json) says, and the document must tell what the
+    trace tells; each difference is said. Nothing shows what somebody changed who wrote both anew.
+    """
     folder = find_run(run)
     found = _verified(folder)
     if as_json:
@@ -62,6 +68,8 @@ def verify_run(run: str, as_json: bool) -> int:
         cut = "; the last line is cut" if found.cut else ""
         told = escape_line(found.problem) or "unchanged"
         click.echo(f"{folder.run_id}: {counted(found.events, 'event')}, {told}{cut}")
+        for difference in found.differences:
+            click.echo(escape_line(f"  {difference}"))
     return 0 if found.ok else 1
 
 
@@ -83,7 +91,7 @@ def replay(run: str, speed: float, as_json: bool) -> int:
     found = _verified(folder)
     replayed = Replay()
     run_async(lambda: _walk(replayed, folder, 0.0 if as_json else speed, quiet=as_json))
-    problems = [*([found.problem] if found.problem else []), *replayed.problems]
+    problems = [*([found.problem] if found.problem else []), *found.differences, *replayed.problems]
     if as_json:
         document = {
             "schema_version": SCHEMA_VERSION,
@@ -130,17 +138,28 @@ def _line(step: ReplayedStep) -> str:
     return line if len(line) <= 400 else f"{line[:397]}..."
 
 
-def _verified(folder: RunFolder) -> Verification:
-    """Check the trace against where the run's result says that it ends; a run without a result has no such word.
+def _end(head: Any) -> tuple[int, str]:
+    return int(head["events"]), str(head["sha256"])
 
-    A result that is there and cannot be read is a problem: whoever cuts a trace would spoil it too.
+
+def _verified(folder: RunFolder) -> Verification:
+    """Check the trace, where the run's document says that it ends, and whether both tell the same.
+
+    A run without a document has no such word. One that is there and cannot be read is a problem: whoever cuts a trace
+    would spoil it too.
     """
     try:
-        result = folder.read_result()
-        head = None if result is None else result["trace_head"]
-        events, digest = (None, None) if head is None else (int(head["events"]), str(head["sha256"]))
+        document = folder.read_result()
+        events, digest = (None, None) if document is None else _end(document["trace_head"])
     except (InputError, KeyError, TypeError, ValueError):
         found = verify(folder.trace_path)
         lost = "the run's result cannot be read, so nothing says where the trace ends"
         return found if not found.ok else dataclasses.replace(found, problem=lost)
-    return verify(folder.trace_path, events=events, head=digest)
+    found = verify(folder.trace_path, events=events, head=digest)
+    if document is None or not found.ok:
+        return found
+    differ = differences(document, read(folder.trace_path))
+    if not differ:
+        return found
+    problem = f"the run's document does not agree with it ({counted(len(differ), 'difference')})"
+    return dataclasses.replace(found, problem=problem, differences=differ)

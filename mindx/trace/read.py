@@ -19,7 +19,8 @@ class Verification:
     """What is to be said of a trace. `head` is the digest of the last sound event.
 
     `problem` is "" or says what is wrong, at line `line` (from 1). `cut` is True when the last line is not whole,
-    as a killed process or a full disk leaves it: that alone is no sign of a change.
+    as a killed process or a full disk leaves it: that alone is no sign of a change. `differences` are what the run's
+    document tells otherwise than the trace, where somebody looked; then `problem` says so.
     """
 
     events: int
@@ -27,6 +28,7 @@ class Verification:
     problem: str = ""
     line: int | None = None
     cut: bool = False
+    differences: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

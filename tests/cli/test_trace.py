@@ -94,3 +94,23 @@ def test_a_record_that_no_sound_run_makes_is_told(mindx, state_dir, problem):
     done = mindx("trace", "replay", "last")
     assert done.code == 1
     assert problem in done.err
+
+
+def test_a_document_that_was_changed_alone_is_told(mindx, agent_run):
+    """The trace is sound, so only the comparison of both finds it; without a document there is nothing to compare."""
+    sound = agent_run.result_path.read_text()
+    assert mindx("trace", "verify", "last").code == 0
+    agent_run.result_path.write_text(sound.replace("SUCCESS", "FAILURE").replace('"completed"', '"failed"'))
+    told = mindx("trace", "verify", "last")
+    assert told.code == 1
+    assert "the run's document does not agree with it (3 differences)" in told.out
+    assert "  step 2: status: the document says FAILURE, the trace SUCCESS\n" in told.out
+    assert "  outcome: the document says failed, the trace completed\n" in told.out
+    document = mindx("trace", "verify", "last", "--json").json
+    jsonschema.validate(document, schema("trace-verify"))
+    assert (document["ok"], len(document["differences"])) == (False, 3)
+    assert mindx("trace", "replay", "last").code == 1
+    agent_run.result_path.write_text(sound.replace('"trace_head": {', '"trace_head": null, "was": {'))
+    assert "nothing says where the trace ends" in mindx("trace", "verify", "last").out
+    agent_run.result_path.unlink()
+    assert mindx("trace", "verify", "last").code == 0
