@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mindx.cli.columns import print_columns
 from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.options import json_option
 from mindx.cli.prose import note, print_json
@@ -69,11 +70,16 @@ def list_beliefs(
         rows = [belief.to_dict() for belief in found]
         print_json(render_json({"schema_version": SCHEMA_VERSION, "beliefs": rows, "more": more}))
         return
-    for belief in found:
-        value = json.dumps(belief.value, ensure_ascii=False)
-        shown = shortened(escape_line(value, ci=False))
-        name = escape_line(f"{belief.namespace}/{belief.key}", ci=False)
-        click.echo(f"{name:<40} {belief.confidence:>5.2f}  {belief.source.value:<14} {shown}")
+    lines = [
+        {
+            "name": escape_line(f"{belief.namespace}/{belief.key}", ci=False),
+            "confidence": f"{belief.confidence:.2f}",
+            "source": belief.source.value,
+            "value": shortened(escape_line(json.dumps(belief.value, ensure_ascii=False), ci=False)),
+        }
+        for belief in found
+    ]
+    print_columns(lines, gives_way=("source", "confidence"), prose="value")
     if not found:
         asked = text or namespace or min_confidence or source
         note("no belief fits that" if asked else "nothing is believed yet; `mindx agent GOAL` makes beliefs")

@@ -13,6 +13,7 @@ from mindx.agents.mastermind.stop_switch import ALL, StopSwitch
 from mindx.agents.system import MindSystem, is_free
 from mindx.agents.work_record import WorkRecord
 from mindx.cli.agent_parts import model_option, provider_of, recorded, script_option
+from mindx.cli.columns import print_columns
 from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.escape import escape_line, shortened
 from mindx.cli.interrupt import run_async
@@ -163,9 +164,16 @@ def list_campaigns(as_json: bool) -> None:
         return
     if not found:
         note("no campaign yet; `mindx campaign run` makes one")
-    for one in found:
-        short = shortened(escape_line(one.directive))
-        click.echo(f"{one.campaign_id:<22} {_time(one.created_at)} {_standing(one):<18} {short}")
+    rows = [
+        {
+            "campaign": escape_line(one.campaign_id),
+            "begun": _time(one.created_at),
+            "state": _standing(one),
+            "directive": shortened(escape_line(one.directive)),
+        }
+        for one in found
+    ]
+    print_columns(rows, gives_way=("begun", "state"), prose="directive")
 
 
 @command.command(name="show", epilog="\b\nExample:\n  mindx campaign show last")

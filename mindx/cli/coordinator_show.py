@@ -11,6 +11,7 @@ from mindx.agents.coordinator.backlog_item import BacklogItem, WaitsFor
 from mindx.agents.coordinator.interaction import Interaction, InteractionStatus
 from mindx.agents.coordinator.interaction_store import InteractionStore
 from mindx.agents.improvement.models import ImprovementResult
+from mindx.cli.columns import print_columns
 from mindx.cli.errors import say
 from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.prose import note, print_json
@@ -84,10 +85,17 @@ def print_items(items: tuple[BacklogItem, ...], as_json: bool) -> None:
     if as_json:
         print_json(render_json(BacklogDocument(items=items).model_dump(mode="json")))
         return
-    for item in items:
-        path = escape_line(item.target_component_path)
-        short = shortened(escape_line(item.suggestion))
-        click.echo(f"{item.item_id:<18} {item.priority:>2} {state_of(item):<17} {path}  {short}")
+    rows = [
+        {
+            "item": escape_line(item.item_id),
+            "priority": str(item.priority),
+            "state": state_of(item),
+            "path": escape_line(item.target_component_path),
+            "suggestion": shortened(escape_line(item.suggestion)),
+        }
+        for item in items
+    ]
+    print_columns(rows, gives_way=("priority", "path", "state"), prose="suggestion", right=("priority",))
     if not items:
         note("the backlog has nothing open")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mindx.cli.columns import print_columns
 from mindx.cli.escape import escape_line
 from mindx.cli.options import json_option
 from mindx.cli.prose import print_json
@@ -56,11 +57,17 @@ def list_images(as_json: bool) -> None:
         images = [dataclasses.asdict(row) for row in rows]
         print_json(render_json({"schema_version": SCHEMA_VERSION, "images": images}))
         return
-    width = max((len(row.name) for row in rows), default=0)
-    for row in rows:
-        size = f"{row.size_bytes / 1e6:5.0f} MB" if row.image_id else "        "
-        line = f"{row.name:<{width}} {row.state:<8} {row.image_id[7:19]:<12} {size}  {row.description}"
-        click.echo(escape_line(line))
+    lines = [
+        {
+            "name": escape_line(row.name),
+            "state": row.state,
+            "id": row.image_id[7:19],
+            "size": f"{row.size_bytes / 1e6:.0f} MB" if row.image_id else "",
+            "description": escape_line(row.description),
+        }
+        for row in rows
+    ]
+    print_columns(lines, gives_way=("size", "state", "id"), prose="description", right=("size",))
 
 
 @command.command(name="show", epilog="\b\nExamples:\n  mindx image show python\n  mindx image show python --sbom")

@@ -10,6 +10,7 @@ import click
 from mindx.agents.agint.life import AGIntStatus
 from mindx.agents.agint.mission import Mission, MissionStore
 from mindx.agents.agint.phase import PhaseStatus
+from mindx.cli.columns import print_columns
 from mindx.cli.escape import escape_line, shortened
 from mindx.cli.options import json_option
 from mindx.cli.prose import note, print_json
@@ -34,15 +35,22 @@ def list_missions(as_json: bool) -> None:
     store = mission_store()
     found = store.list()
     if as_json:
-        rows = [told_of(one) for one in found]
-        print_json(render_json({"schema_version": SCHEMA_VERSION, "missions": rows}))
+        told = [told_of(one) for one in found]
+        print_json(render_json({"schema_version": SCHEMA_VERSION, "missions": told}))
         return
     if not found:
         note("no mission yet; `mindx mission DIRECTIVE` begins one")
-    for one in found:
-        done = f"{len(one.achieved)} of {counted(len(one.phases), 'phase')}"
-        short = shortened(escape_line(one.directive))
-        click.echo(f"{one.mission_id:<22} {_time(one.created_at)} {standing(store, one):<10} {done:<12} {short}")
+    rows = [
+        {
+            "mission": escape_line(one.mission_id),
+            "begun": _time(one.created_at),
+            "state": standing(store, one),
+            "done": f"{len(one.achieved)} of {counted(len(one.phases), 'phase')}",
+            "directive": shortened(escape_line(one.directive)),
+        }
+        for one in found
+    ]
+    print_columns(rows, gives_way=("begun", "done", "state"), prose="directive")
 
 
 @command.command(name="show", epilog="\b\nExample:\n  mindx missions show last")

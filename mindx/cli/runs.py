@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
 import click
 
+from mindx.cli.columns import print_columns
 from mindx.cli.escape import escape, escape_line
 from mindx.cli.prose import note, print_json
 from mindx.cli.render import SIGNS, action_label
@@ -31,7 +31,7 @@ _COLUMNS = {
     "seconds": "duration_s",
 }
 # A narrow terminal goes without these: an id that is cut is no use, and it tells the time as well.
-_LEFT_OUT_FIRST = ("started", "seconds", "policy", "steps")
+_LEFT_OUT_FIRST = ("started", "seconds", "policy", "steps", "changes", "outcome")
 
 
 @click.group(
@@ -115,26 +115,9 @@ def _started(run_id: str) -> str:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    columns: dict[str, list[Text]] = {name: [] for name in _COLUMNS}
-    for row in rows:
-        shown = row | {"duration_s": "" if row["duration_s"] is None else f"{row['duration_s']:.1f}"}
-        for name, key in _COLUMNS.items():
-            columns[name].append(Text(escape_line(str(shown[key]))))
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, soft_wrap=False)
-    widths = {name: max(len(name), *(cell.cell_len for cell in cells)) for name, cells in columns.items()}
-    for name in _LEFT_OUT_FIRST:
-        if sum(widths.values()) + 2 * (len(widths) - 1) > console.width:
-            del widths[name], columns[name]
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in columns:
-        table.add_column(name, no_wrap=True, justify="right" if name in ("steps", "changes", "seconds") else "left")
-    for cells in zip(*columns.values(), strict=True):
-        table.add_row(*cells)
-    console.print(table)
+    shown = [row | {"duration_s": "" if row["duration_s"] is None else f"{row['duration_s']:.1f}"} for row in rows]
+    lines = [{name: escape_line(str(row[key])) for name, key in _COLUMNS.items()} for row in shown]
+    print_columns(lines, gives_way=_LEFT_OUT_FIRST, right=("steps", "changes", "seconds"), header=True)
 
 
 def _labels(folder: RunFolder) -> dict[str, str]:

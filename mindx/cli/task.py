@@ -23,6 +23,7 @@ from mindx.cli.agent_parts import (
     tell_changes,
 )
 from mindx.cli.approve_action import answer_at_terminal, ask_at_terminal
+from mindx.cli.columns import print_columns
 from mindx.cli.errors import INTERRUPTED, say
 from mindx.cli.escape import escape_line, shortened
 from mindx.cli.interrupt import run_async
@@ -110,9 +111,16 @@ def list_tasks(as_json: bool) -> None:
         return
     if not ledgers:
         note("no task yet; `mindx task run OBJECTIVE` begins one")
-    for ledger in ledgers:
-        short = shortened(escape_line(ledger.objective))
-        click.echo(f"{ledger.task_id:<20} {ledger.status.value:<10} {counted(ledger.run_count, 'run'):>8}  {short}")
+    rows = [
+        {
+            "task": escape_line(ledger.task_id),
+            "state": ledger.status.value,
+            "runs": counted(ledger.run_count, "run"),
+            "objective": shortened(escape_line(ledger.objective)),
+        }
+        for ledger in ledgers
+    ]
+    print_columns(rows, gives_way=("runs", "state"), prose="objective", right=("runs",))
 
 
 def _work(

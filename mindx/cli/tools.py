@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mindx.agents.constitution import Constitution, Layer
 from mindx.agents.official_tools import OfficialToolsRegistry
+from mindx.cli.columns import print_columns
 from mindx.cli.escape import escape, escape_line, shortened
 from mindx.cli.interrupt import run_async
 from mindx.cli.options import json_option, policy_option, workspace_option
@@ -59,9 +60,16 @@ def list_tools(every: bool, as_json: bool) -> None:
         rows = [_row(entry) for entry in entries]
         print_json(render_json({"schema_version": SCHEMA_VERSION, "revision": registry.revision, "tools": rows}))
         return
-    for entry in entries:
-        short = shortened(escape_line(entry.description))
-        click.echo(f"{entry.id:<24} {entry.version:<14} {_state(entry):<13} {short}")
+    lines = [
+        {
+            "tool": escape_line(entry.id),
+            "version": escape_line(entry.version),
+            "state": _state(entry),
+            "description": shortened(escape_line(entry.description)),
+        }
+        for entry in entries
+    ]
+    print_columns(lines, gives_way=("version", "state"), prose="description")
     if not entries and registry.entries():
         note("no tool is in use; --all lists those that were deprecated too")
     elif not entries:
