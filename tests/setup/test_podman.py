@@ -240,16 +240,20 @@ def test_a_podman_that_tells_no_events_is_refused(
 def test_a_volume_of_its_own_settings_refuses_the_session(
     engine: docker.DockerClient, base_image: BaseImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Podman's `inspect` does not tell of it; it is seen inside."""
+    """Podman's `inspect` does not tell of it, nor of what mounts.conf names; both are seen inside."""
     folder = Path(tempfile.mkdtemp(prefix="mindx-podman-"))
     (tmp_path / "secret").write_text("of the host")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "mounts.conf").write_text(f"{tmp_path}/folder:/opt/more\n")
     settings = tmp_path / "containers.conf"
     settings.write_text(f'[containers]\nvolumes = ["{tmp_path}/secret:/opt/secret:ro"]\n')
     monkeypatch.setenv("CONTAINERS_CONF", str(settings))
-    with podman_at(f"unix://{folder}/s", folder, None, engine) as address:
+    more = ("--default-mounts-file", str(tmp_path / "mounts.conf"))
+    with podman_at(f"unix://{folder}/s", folder, None, engine, *more) as address:
         done = mindx("exec", "--", "true", DOCKER_HOST=address, MINDX_STATE_DIR=str(tmp_path / "state"))
         assert done.returncode == 125
         assert "mount /opt/secret" in done.stderr
+        assert "mount /opt/more" in done.stderr
 
 
 def test_gc_removes_what_a_dead_owner_left(client: docker.DockerClient) -> None:
