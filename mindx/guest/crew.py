@@ -191,7 +191,8 @@ class Crew:
         if command is None:
             return
         if handle == command.pidfd:
-            return  # `reap` comes at each turn of the loop
+            self.reap()  # before its streams, which then have nothing left to say
+            return
         if handle == command.stdin:
             self._pass_input(command)
             return
@@ -266,6 +267,8 @@ class Crew:
 
     def enforce(self) -> None:
         """End what is past its deadline."""
+        if not self.commands and not self.held_until:
+            return
         if self.held_until and time.monotonic() >= self.held_until:
             self.held_until = 0.0  # the word of how long it was has not come
             self._publish_deadline()

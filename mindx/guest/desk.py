@@ -24,15 +24,11 @@ class Desk:
         self._identity = identity
         self._root = root
         self._connection = connection
-        self._jobs: list[tuple[int, Iterator[bool]]] = []
+        self.jobs: list[tuple[int, Iterator[bool]]] = []  # each waits for its next slice
         self._parked: dict[int, Iterator[bool]] = {}  # reads whose window is used up
         self._windows: dict[int, int] = {}
         self._writes: dict[int, files.NewFile] = {}
         self._copies: dict[int, bulk.Bulk] = {}
-
-    def has_work(self) -> bool:
-        """Return whether a job waits for its next slice."""
-        return bool(self._jobs)
 
     def take(self, kind: int, request_id: int, payload: bytes) -> None:
         """Take one frame of a file request. Raises WireError for a kind that is none."""
@@ -64,12 +60,12 @@ class Desk:
         if request_id in self._copies:
             self._copies.pop(request_id).close()
             found = True
-        jobs = [job for known, job in self._jobs if known == request_id]
+        jobs = [job for known, job in self.jobs if known == request_id]
         jobs += [job for known, job in self._parked.items() if known == request_id]
         for job in jobs:
             job.close()  # type: ignore[attr-defined]
             found = True
-        self._jobs = [(known, job) for known, job in self._jobs if known != request_id]
+        self.jobs = [(known, job) for known, job in self.jobs if known != request_id]
         self._parked.pop(request_id, None)
         self._windows.pop(request_id, None)
         return found
@@ -78,8 +74,8 @@ class Desk:
         """Advance the jobs in turn until the time is up, none is left or the host must catch up."""
         self._identity.enter()
         try:
-            while self._jobs and self._connection.waiting < HIGH_WATER:
-                request_id, job = self._jobs.pop(0)
+            while self.jobs and self._connection.waiting < HIGH_WATER:
+                request_id, job = self.jobs.pop(0)
                 self._advance(request_id, job)
                 if time.monotonic() > until_s:
                     break
@@ -98,14 +94,14 @@ class Desk:
             if waits:
                 self._parked[request_id] = job
             else:
-                self._jobs.append((request_id, job))
+                self.jobs.append((request_id, job))
 
     def _want(self, request_id: int, payload: bytes) -> None:
         if request_id in self._windows:
             self._windows[request_id] += wire.WANTED.unpack(payload)[0]
             job = self._parked.pop(request_id, None)
             if job is not None:
-                self._jobs.append((request_id, job))
+                self.jobs.append((request_id, job))
 
     def _fail(self, request_id: int, error: OSError) -> None:
         number = error.errno or errno.EIO

@@ -19,6 +19,20 @@ if _PRIVATE_CALL:
     fork_exec = vars(_posixsubprocess)["fork_exec"]  # its stub is another version's
 
 
+def mapping_of(environment: list[bytes]) -> dict[bytes, bytes]:
+    """Return texts `name=value` as a mapping; of two with one name the last holds."""
+    found = {}
+    for text in environment:
+        name, _, value = text.partition(b"=")
+        found[name] = value
+    return found
+
+
+def with_variables(environment: list[bytes], variables: dict[bytes, bytes]) -> list[bytes]:
+    """Return the environment with these variables set."""
+    return [b"%b=%b" % item for item in {**mapping_of(environment), **variables}.items()]
+
+
 class Launcher:
     """Starts programs as leaders of sessions of their own."""
 
@@ -26,13 +40,13 @@ class Launcher:
         self.start = self.start_by_fork_exec if _PRIVATE_CALL else self.start_by_posix_spawn
 
     def start_by_posix_spawn(
-        self, path: bytes, argv: list[bytes], variables: dict[bytes, bytes], stdin: int, stdout: int, stderr: int
+        self, path: bytes, argv: list[bytes], environment: list[bytes], stdin: int, stdout: int, stderr: int
     ) -> int:
         """Start a program on its three streams and return its pid. Raises OSError with the errno of the exec."""
         return os.posix_spawn(
             path,
             argv,
-            variables,
+            mapping_of(environment),
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, stdin, 0),
                 (os.POSIX_SPAWN_DUP2, stdout, 1),
@@ -43,10 +57,9 @@ class Launcher:
         )
 
     def start_by_fork_exec(
-        self, path: bytes, argv: list[bytes], variables: dict[bytes, bytes], stdin: int, stdout: int, stderr: int
+        self, path: bytes, argv: list[bytes], environment: list[bytes], stdin: int, stdout: int, stderr: int
     ) -> int:
         """Do the same by the call of `subprocess`. It cuts a variable at a NUL, which no request can hold."""
-        env = [b"%b=%b" % item for item in variables.items()]
         close_others, restore_signals, new_session, by_vfork = False, True, True, True
         # A child writes here why it could not become the program. Each has a pipe of its own: when a vfork is refused
         # for want of a slot, Python forks, and such a child may tell it when the next is on its way.
@@ -58,7 +71,7 @@ class Launcher:
                 close_others,
                 (),
                 None,  # the current folder
-                env,
+                environment,
                 *(stdin, -1, -1, stdout, -1, stderr),
                 *(trouble, trouble_end),
                 restore_signals,

@@ -10,7 +10,7 @@ import os
 
 from . import files
 from .identity import HOME, SLOTS, Identity, home_of
-from .launch import IGNORED_BY_PYTHON, Launcher
+from .launch import IGNORED_BY_PYTHON, Launcher, mapping_of, with_variables
 from .terminal import Pair
 from .watchdog import Watch
 
@@ -35,11 +35,10 @@ def make_home(home: bytes) -> None:
         pass
 
 
-def _variables_of(slot: int) -> dict[bytes, bytes]:
-    if not slot:
-        return BASE_ENV
-    name = b"agent%d" % slot
-    return {**BASE_ENV, b"HOME": home_of(slot), b"USER": name, b"LOGNAME": name}
+def _environment_of(slot: int) -> list[bytes]:
+    """Return what every program of a slot has, as texts `name=value`."""
+    name = b"agent%d" % slot if slot else b"agent"
+    return with_variables([], {**BASE_ENV, b"HOME": home_of(slot), b"USER": name, b"LOGNAME": name})
 
 
 class NoFolder(OSError):
@@ -75,7 +74,7 @@ class Spawner:
         self._start_score = os.pread(self._score, 16, 0).strip()
         self._launcher = Launcher()
         self._known: dict[bytes, bytes] = {}
-        self._base = [_variables_of(slot) for slot in range(SLOTS)]
+        self._base = [_environment_of(slot) for slot in range(SLOTS)]
 
     def find(self, name: bytes) -> bytes:
         """Return the absolute path of a program of the image. Raises OSError ENOENT or EACCES."""
@@ -110,14 +109,10 @@ class Spawner:
         """Start a program. Raises NoFolder, or OSError with the errno of the lookup or the exec."""
         path = executable or self.find(argv[0])
         uid = self._identity.uid_of(slot)
-        variables = self._base[slot]
+        environment = self._base[slot]
         if terminal or env:
-            variables = dict(variables)
-        if terminal:
-            variables[b"TERM"] = b"xterm"
-        for pair in env:
-            name, _, value = pair.partition(b"=")
-            variables[name] = value
+            asked = mapping_of(env)
+            environment = with_variables(environment, {b"TERM": b"xterm", **asked} if terminal else asked)
         self._watch.spawn_begins()
         os.pwrite(self._score, b"1000", 0)
         self._identity.become(uid)
@@ -125,17 +120,15 @@ class Spawner:
             if slot:
                 make_home(home_of(slot))
             if terminal:
-                return self._start_in_terminal(path, argv, cwd, variables, terminal)
-            return self._start(path, argv, cwd, variables, has_stdin)
+                return self._start_in_terminal(path, argv, cwd, environment, terminal)
+            return self._start(path, argv, cwd, environment, has_stdin)
         finally:
             self._identity.come_back()
             os.fchdir(self._home)
             os.pwrite(self._score, self._start_score, 0)
             self._watch.spawn_ended()
 
-    def _start(
-        self, path: bytes, argv: list[bytes], cwd: bytes, variables: dict[bytes, bytes], has_stdin: bool
-    ) -> Spawned:
+    def _start(self, path: bytes, argv: list[bytes], cwd: bytes, environment: list[bytes], has_stdin: bool) -> Spawned:
         # The pipes are made here so that the agent owns them: `> /dev/stderr` opens one anew.
         self._enter(cwd)
         opened: list[int] = []
@@ -148,7 +141,7 @@ class Spawner:
             if has_stdin:
                 in_read, in_write = os.pipe()
                 opened += (in_read, in_write)
-            pid = self._launcher.start(path, argv, variables, in_read, out_write, err_write)
+            pid = self._launcher.start(path, argv, environment, in_read, out_write, err_write)
         except BaseException:
             for handle in opened:
                 os.close(handle)
@@ -163,7 +156,7 @@ class Spawner:
         return Spawned(pid, in_write, out_read, err_read)
 
     def _start_in_terminal(
-        self, path: bytes, argv: list[bytes], cwd: bytes, variables: dict[bytes, bytes], size: tuple[int, int]
+        self, path: bytes, argv: list[bytes], cwd: bytes, environment: list[bytes], size: tuple[int, int]
     ) -> Spawned:
         self._enter(cwd)
         pair = Pair(*size)
@@ -175,7 +168,7 @@ class Spawner:
                 pid = os.posix_spawn(
                     path,
                     argv,
-                    variables,
+                    mapping_of(environment),
                     file_actions=[opening, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)],
                     setsid=True,
                     setsigdef=IGNORED_BY_PYTHON,

@@ -55,7 +55,7 @@ class Supervisor:
                     self.crew.attend(handle)
             self.crew.reap()  # first: what has ended in time is not overdue
             self.crew.enforce()
-            if self.desk is not None and self._desk_may_work():
+            if self.desk is not None and self.desk.jobs and self.connection.waiting < HIGH_WATER:
                 self.crew.counted = None
                 self.desk.work(time.monotonic() + SLICE_S)
             if not self._send():
@@ -63,16 +63,17 @@ class Supervisor:
             if time.monotonic() - self.heard > self.lease_s:
                 return
 
-    def _desk_may_work(self) -> bool:
-        return self.desk is not None and self.desk.has_work() and self.connection.waiting < HIGH_WATER
-
     def _timeout_ms(self) -> float:
-        if self._desk_may_work():
+        if self.desk is not None and self.desk.jobs and self.connection.waiting < HIGH_WATER:
             return 0
         until = min(self.flush_at, self.crew.wake_at(self.heard + self.lease_s))
         return max(0.0, (until - time.monotonic()) * 1000 + 1)
 
     def _send(self) -> bool:
+        if not self.connection.waiting and not self.writing:
+            self.flush_at = FOREVER
+            self.crew.pause_reading(False)
+            return True
         try:
             done = self.connection.flush()
         except OSError:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from mindx.guest import launch
-from mindx.guest.launch import Launcher
+from mindx.guest.launch import Launcher, mapping_of, with_variables
 
 WAYS = [
     pytest.param(Launcher.start_by_posix_spawn, id="posix_spawn"),
@@ -41,7 +41,7 @@ def run(way: Way, path: bytes, argv: list[bytes], variables: dict[bytes, bytes],
     os.write(in_write, stdin)
     os.close(in_write)
     try:
-        pid = way(Launcher(), path, argv, variables, in_read, out_write, err_write)
+        pid = way(Launcher(), path, argv, with_variables([], variables), in_read, out_write, err_write)
     finally:
         for end in (in_read, out_write, err_write):
             os.close(end)
@@ -92,6 +92,12 @@ def test_a_nul_is_refused(way: Way) -> None:
         run(way, b"/bin/true", [b"a\0b"], {})
 
 
+def test_the_last_of_two_variables_of_one_name_holds() -> None:
+    environment = with_variables([b"A=1", b"B=x=y"], {b"A": b"2", b"C": b""})
+    assert environment == [b"A=2", b"B=x=y", b"C="]
+    assert mapping_of([*environment, b"A=3"]) == {b"A": b"3", b"B": b"x=y", b"C": b""}
+
+
 WITHOUT_VFORK = """
 import ctypes, os, struct, sys
 from mindx.guest.launch import Launcher
@@ -103,7 +109,7 @@ assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, program, 0, 0) == 0
 launcher, null = Launcher(), os.open("/dev/null", os.O_RDWR)
 for path in sys.argv[1:] * 20:
     try:
-        pid = launcher.start_by_fork_exec(path.encode(), [b"x"], {}, null, null, null)
+        pid = launcher.start_by_fork_exec(path.encode(), [b"x"], [], null, null, null)
         print(os.waitpid(pid, 0)[1])
     except OSError as error:
         print(error.errno)
