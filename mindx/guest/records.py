@@ -176,7 +176,7 @@ class ExitRecord:
         """Return the record of a payload. Raises WireError when it is too short or does not fit together."""
         if len(payload) < _EXIT.size:
             raise WireError("an exit record of %d bytes" % len(payload))
-        record = cls()
+        record = cls.__new__(cls)  # all of it is set here
         (
             record.cause,
             record.signal,
