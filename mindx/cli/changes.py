@@ -110,8 +110,8 @@ def apply_changes(
         free, held = _ask_about_held(folder, chosen, held, accept, known)
     count = counted(sum(not change.blocked for change in free), "change")
     question = f"Apply {count} to {_shown(target)}?"
-    run_id = folder.path.name
-    if free and not confirmed(question, yes=yes, asks=asks, verb="apply", target=str(target), run_id=run_id):
+    look = f"mindx changes show {folder.path.name}"
+    if free and not confirmed(question, yes=yes, asks=asks, verb="apply", target=str(target), look=look):
         return 0
     if merge:
         taken = merged_steps(free, folder.blobs, target)
@@ -132,8 +132,8 @@ def undo_changes(run: str, yes: bool, as_json: bool) -> int:
     folder = ChangesFolder(_find(run).path)
     journal = next_undo(folder)
     question = f"Take back {counted(len(journal.steps), 'change')} in {_shown(journal.target)}?"
-    run_id, asks = folder.path.name, can_ask(as_json)
-    if not confirmed(question, yes=yes, asks=asks, verb="undo", target=journal.target, run_id=run_id):
+    look, asks = f"mindx changes show {folder.path.name}", can_ask(as_json)
+    if not confirmed(question, yes=yes, asks=asks, verb="undo", target=journal.target, look=look):
         return 0
     report = undo(folder)
     if as_json:

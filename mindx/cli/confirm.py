@@ -17,19 +17,20 @@ def can_ask(as_json: bool) -> bool:
     return at_terminal() and not as_json
 
 
-def confirmed(question: str, *, yes: bool, asks: bool, verb: str, target: str, run_id: str) -> bool:
+def confirmed(question: str, *, yes: bool, asks: bool, verb: str, target: str, look: str) -> bool:
     """Return True when the folder `target` may be written to; a no is told.
 
-    `verb` is apply or undo. Raises InputError (apply_needs_yes, undo_needs_yes) where nobody can be asked.
+    `verb` is apply, undo or rollback; `look` is the command that shows what it is about. Raises InputError
+    (apply_needs_yes, undo_needs_yes, rollback_needs_yes) where nobody can be asked.
     """
     if yes:
         return True
-    nothing = {"apply": "nothing was applied", "undo": "nothing was taken back"}[verb]
+    nothing = "nothing was applied" if verb == "apply" else "nothing was taken back"
     if not asks:
         raise InputError(
             f"{verb}_needs_yes",
             f"nobody can be asked here whether to write to {plain_text(target)}: {nothing}. Look with "
-            f"`mindx changes show {run_id}`, then give --yes.",
+            f"`{look}`, then give --yes.",
         )
     if yes_or_no(question, default=True):
         return True

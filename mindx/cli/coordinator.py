@@ -24,10 +24,11 @@ from mindx.agents.coordinator.interaction import Interaction, InteractionStatus,
 from mindx.agents.coordinator.interaction_store import InteractionStore
 from mindx.agents.coordinator.performance import PerformanceMonitor
 from mindx.agents.coordinator.resources import NAMESPACE
+from mindx.agents.improvement.apply import applied_improvement
 from mindx.agents.improvement.call import call_improvement
 from mindx.agents.improvement.paths import IMPROVEMENT_FOLDER
 from mindx.cli.agent_parts import at_terminal
-from mindx.cli.confirm import yes_or_no
+from mindx.cli.confirm import can_ask, confirmed, yes_option, yes_or_no
 from mindx.cli.coordinator_show import (
     InteractionDocument,
     diff_of,
@@ -150,13 +151,21 @@ def reject(item_id: str, reason: str, by: str, as_json: bool) -> None:
 
 @command.command(name="rollback", epilog="\b\nExample:\n  mindx coordinator rollback item_1a2b3c4d5e6f")
 @click.argument("name", metavar="ITEM|INTERACTION")
+@yes_option
 @by_option
-@json_option
-def rollback(name: str, by: str, as_json: bool) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document; nothing is asked, so --yes is needed.")
+def rollback(name: str, yes: bool, by: str, as_json: bool) -> int:
     """Put back what stood there before the change of an ITEM or INTERACTION was applied."""
     key = "backlog_item_id" if name.startswith("item_") else "interaction_id"
-    with _opened():
-        pass
+    with _opened() as parts:
+        item = parts.backlog.get(name) if key == "backlog_item_id" else parts.backlog.of_interaction(name)
+    interaction_id = name if item is None else item.interaction_id
+    journal = applied_improvement(interaction_id, work_dir=mind_dir() / IMPROVEMENT_FOLDER)
+    question = f"Take back {counted(len(journal.steps), 'change')} in {escape_line(journal.target)}?"
+    look = f"mindx coordinator backlog {'--all' if item is None else item.item_id}"
+    asks = can_ask(as_json)
+    if not confirmed(question, yes=yes, asks=asks, verb="rollback", target=journal.target, look=look):
+        return 0
     ended = _in_coordinator(
         lambda made: made.ask(
             InteractionType.ROLLBACK_COMPONENT, "", metadata={key: name}, user_id=by or getpass.getuser()

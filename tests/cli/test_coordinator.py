@@ -61,12 +61,18 @@ def test_a_person_sees_approves_and_takes_back(mindx, society):
     assert (done.code, fits(done.json, "coordinator-item")["item"]["status"]) == (0, "completed")
     assert file.read_text() == "# new\n"
 
-    back = mindx("coordinator", "rollback", name, "--json")
+    asked = mindx("coordinator", "rollback", name, "--json")
+    assert (asked.code, asked.json["error"]["code"]) == (2, "rollback_needs_yes")
+    assert f"mindx coordinator backlog {name}" in asked.json["error"]["message"]
+    terminal = Terminal([*COMMAND, "coordinator", "rollback", name], mindx.env)
+    terminal.answer(f"Take back 1 change in {mindx.folder / 'project'}? [Y/n]: ", "n")
+    assert (terminal.end(), "nothing was taken back" in terminal.shown, file.read_text()) == (0, True, "# new\n")
+    back = mindx("coordinator", "rollback", name, "--yes", "--json")
     assert (back.code, fits(back.json, "coordinator-interaction")["interaction"]["status"]) == (0, "completed")
     assert file.read_text() == "# old\n"
     near = mindx("coordinator", "backlog", name[:-1])
     assert (near.code, f"did you mean `{name}`?" in near.err) == (2, True)
-    again = mindx("coordinator", "rollback", name)
+    again = mindx("coordinator", "rollback", name, "--yes")
     assert (again.code, again.stdout) == (2, b"")
     assert fits(mindx("coordinator", "backlog", "--all", "--json").json, "coordinator-backlog")["items"]
     assert mindx("coordinator", "backlog").out == ""
@@ -106,7 +112,7 @@ def test_old_improvements_are_pruned_but_not_those_that_are_needed(mindx, societ
     assert mindx("runs", "prune", "--older-than", "1d", "--dry-run").out == told
     done = fits(mindx("runs", "prune", "--older-than", "1d", "--json").json, "pruned")
     assert (done["improvements"], folder.exists()) == ([folder.name], False)
-    assert mindx("coordinator", "rollback", name).code == 2
+    assert mindx("coordinator", "rollback", name, "--yes").code == 2
 
 
 def test_a_person_refuses(mindx, society):
@@ -190,9 +196,9 @@ def test_beside_a_running_coordinator_a_person_may_speak_and_nobody_else_works(m
         assert (await made.worker.work_once()).status.value == "pending_approval"
         change = await asyncio.to_thread(mindx, "coordinator", "approve", item.item_id, "--yes")
         assert (change.code, "a coordinator is running" in change.err) == (0, True)
-        busy = await asyncio.to_thread(mindx, "coordinator", "rollback", item.item_id)
-        assert (busy.code, "another coordinator" in busy.err) == (2, True)
         assert (await made.worker.work_once()).ok
+        busy = await asyncio.to_thread(mindx, "coordinator", "rollback", item.item_id, "--yes")
+        assert (busy.code, "another coordinator" in busy.err) == (2, True)
 
     society(work)
     assert (mindx.folder / "project/src/a.py").read_text() == "# new\n"

@@ -15,8 +15,9 @@ from mindx.agents.improvement.paths import CHANGES_FOLDER, folder_of, rule_targe
 from mindx.core.output import plain_text
 from mindx.errors import InputError
 from mindx.runtime.run_ids import checked_id
-from mindx.workspace.apply import ApplyReport, apply, undo
+from mindx.workspace.apply import ApplyReport, apply, next_undo, undo
 from mindx.workspace.changes import Change
+from mindx.workspace.journal import Journal
 from mindx.workspace.marks import marks_of
 from mindx.workspace.store import ChangesFolder
 
@@ -113,6 +114,11 @@ def rollback_improvement(
         if change.entry == "file":
             constitution.require(layer, Act.ROLL_BACK_CODE, rule_target(folder, change.path), approved=approved)
     return _report(undo(run), ApplyStatus.ROLLED_BACK, "taken back")
+
+
+def applied_improvement(interaction_id: str, *, work_dir: Path) -> Journal:
+    """Return what `rollback_improvement` would take back now. Raises InputError (improvement_none, undo_nothing)."""
+    return next_undo(_kept(work_dir, checked_id(interaction_id, "interaction id")))
 
 
 def _kept(work_dir: Path, interaction_id: str) -> ChangesFolder:
