@@ -18,13 +18,14 @@ BUSY_S = 10.0
 class Database:
     """One file (None: memory) with the tables of `schema`; the caller holds a lock around each use.
 
-    `what` names it in messages, and in the codes of StateError: `{what}_unusable`, `{what}_corrupt`. A damaged file is
-    left as it is.
+    `what` names it in messages, and in the codes of StateError: `{what}_unusable`, `{what}_corrupt`, and
+    `{what}_closed` for what is used after `close`. A damaged file is left as it is.
     """
 
     def __init__(self, path: Path | None, what: str, schema: str, version: int = 1) -> None:
         self.path = path
         self.what = what
+        self._closed = False
         try:
             if path is not None:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -37,7 +38,7 @@ class Database:
         try:
             self._open(schema, version)
         except (ValueError, sqlite3.Error) as error:
-            self.close()
+            self._closing()
             raise self.failure(error) from error
 
     def _open(self, schema: str, version: int) -> None:
@@ -74,12 +75,21 @@ class Database:
         """Return what a failure of the file, or of what is written in it, is told as."""
         where = f"the {self.what} in memory" if self.path is None else str(self.path)
         details = {"path": None if self.path is None else str(self.path)}
+        if self._closed:
+            message = f"{where} cannot be used: it was closed here before; open it anew"
+            return StateError(f"{self.what}_closed", message, details=details)
         if isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError, OSError)):
             reason = getattr(error, "strerror", None) or str(error)
             return StateError(f"{self.what}_unusable", f"{where} cannot be used: {reason}", details=details)
         message = f"{where} is damaged: {error}; move it away, and the next start begins a new one"
         return StateError(f"{self.what}_corrupt", message, details=details)
 
+    def require_open(self) -> None:
+        """Raise StateError (`{what}_closed`) after `close`."""
+        if self._closed:
+            raise self.failure(ValueError("closed"))
+
     def close(self) -> None:
         """Let go of the file; may be called twice. What nobody holds any more is closed by itself."""
         self._closing()
+        self._closed = True

@@ -8,10 +8,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from mindx.agents.beliefs import BeliefSystem
 from mindx.agents.coordinator import interaction_store
 from mindx.agents.coordinator.coordinator import CoordinatorAgent
 from mindx.agents.coordinator.interaction import Interaction, InteractionStatus, InteractionType
@@ -352,6 +354,56 @@ def test_one_folder_has_one_coordinator(tmp_path):
         await made.close()  # twice is once
 
     in_coordinator(tmp_path, work)
+
+
+def held_files(folder):
+    """Return the names of the folder's files that this process has open."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.add(os.readlink(link))
+    return {Path(name).name for name in found if name.startswith(f"{folder}/")}
+
+
+def test_close_lets_go_of_the_files_also_when_it_is_cancelled_and_later_use_is_told(tmp_path):
+    """While somebody still holds the coordinator: not only once it is collected."""
+
+    async def main():
+        beliefs = BeliefSystem(tmp_path / "beliefs.sqlite3")
+        made = CoordinatorAgent(tmp_path, beliefs=beliefs)
+        made.start()
+        assert "coordinator.sqlite3" in held_files(tmp_path)
+        closing = asyncio.create_task(made.close())
+        await asyncio.sleep(0)  # it waits for what `start` began
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert {name for name in held_files(tmp_path) if "beliefs" not in name} == set()
+        await made.close()
+        beliefs.close()
+        assert held_files(tmp_path) == set()
+        uses = (
+            made.agents.list,
+            made.state,
+            made.start,
+            lambda: made.subscribe("t", print),
+            lambda: made.create_interaction("query", "", user_id="ann"),
+        )
+        for use in uses:
+            with pytest.raises(StateError, match=r"coordinator\.sqlite3 cannot be used: it was closed") as caught:
+                use()
+            assert caught.value.code == "coordinator_closed"
+        for later in (made.publish("t"), made.ask("query", "", user_id="ann"), made.analyze_system()):
+            with pytest.raises(StateError, match="it was closed"):
+                await later
+        for use in (lambda: beliefs.add("k", 1), lambda: beliefs.get("k"), lambda: beliefs.subscribe(print)):
+            with pytest.raises(StateError) as caught:
+                use()
+            assert caught.value.code == "beliefs_closed"
+        async with CoordinatorAgent(tmp_path, beliefs=BeliefSystem()) as again:
+            assert again.state()["backlog"] == {}
+
+    asyncio.run(main())
 
 
 def test_a_damaged_database_is_told_and_left_as_it_is(tmp_path):

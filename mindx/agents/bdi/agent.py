@@ -202,8 +202,10 @@ class BDIAgent:
 
     async def close(self) -> None:
         """Let go of the model and the state file; may be called twice."""
-        await self._desk.close()
-        self._memory.close()
+        try:
+            await self._desk.close()
+        finally:
+            self._memory.close()
 
     def _goal(self, prefix: str, text: str, criteria: Sequence[CriterionLike], priority: int) -> Goal:
         made = criteria_of(criteria)

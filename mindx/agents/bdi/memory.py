@@ -189,9 +189,9 @@ class AgentMemory:
             for plan_id, value in parts["plan"]:
                 self.plans[plan_id] = _plan(json.loads(value), parts["step"], plan_id)
         except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            failure = self._db.failure(ValueError(f"what it holds cannot be read ({type(error).__name__})"))
             self._db.close()
-            reason = ValueError(f"what it holds cannot be read ({type(error).__name__})")
-            raise self._db.failure(reason) from error
+            raise failure from error
 
 
 def _hold(path: Path | None) -> ExitStack:

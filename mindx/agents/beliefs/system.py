@@ -35,7 +35,8 @@ class BeliefSystem:
 
     `path` None keeps it in memory; a file is durable, and several processes may use it at once. `now` gives seconds
     since 1970. Methods are quick and may be called from any thread. All raise InputError (belief_invalid) for what
-    is no belief, StateError (beliefs_corrupt, beliefs_unusable) when the file cannot be used: it is left as it is.
+    is no belief, StateError (beliefs_corrupt, beliefs_unusable) when the file cannot be used: it is left as it is;
+    beliefs_closed after `close`.
     """
 
     def __init__(self, path: Path | None = None, *, now: Callable[[], float] = time.time) -> None:
@@ -153,6 +154,7 @@ class BeliefSystem:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of every change made through this object; return what ends that. What it raises is logged."""
+        self._table.require_open()
         self._listeners.append(listener)
 
         def end() -> None:

@@ -108,6 +108,10 @@ class BeliefTable:
         """Drop what has outlived its time."""
         self._db.rows("DELETE FROM beliefs WHERE expires <= ?", (now,))
 
+    def require_open(self) -> None:
+        """Raise StateError (beliefs_closed) after `close`."""
+        self._db.require_open()
+
     def close(self) -> None:
         """Let go of the file; may be called twice."""
         self._db.close()

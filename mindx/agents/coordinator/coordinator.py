@@ -163,10 +163,12 @@ class CoordinatorAgent:
 
     def subscribe(self, topic: str, listener: Listener) -> Callable[[], None]:
         """Have a listener called with the Events of a topic; see `EventBus.subscribe`."""
+        self.database.require_open()
         return self.events.subscribe(topic, listener)
 
     async def publish(self, topic: str, data: Mapping[str, Any] | None = None) -> Delivery:
         """Tell all listeners of a topic; see `EventBus.publish`. Raises ConstitutionError besides."""
+        self.database.require_open()
         self.constitution.require(Layer.COORDINATOR, Act.PUBLISH_EVENT, topic)
         return await self.events.publish(topic, data)
 
@@ -229,6 +231,7 @@ class CoordinatorAgent:
         self, criteria: Iterable[CriterionLike], *, files: Mapping[str, str] | None = None, results: Any = None
     ) -> TaskVerification:
         """Check in a container whether work is what it was to be; see `TaskVerifier.verify`."""
+        self.database.require_open()
         self.constitution.require(Layer.COORDINATOR, Act.VERIFY_TASK)
         return await self.verifier.verify(criteria, files=files, results=results)
 
@@ -237,6 +240,7 @@ class CoordinatorAgent:
 
         Raises InputError (analysis_unavailable: no provider or no project), ProviderError.
         """
+        self.database.require_open()
         self.constitution.require(Layer.COORDINATOR, Act.ANALYZE_SYSTEM)
         if self.provider is None or self.project is None:
             raise InputError("analysis_unavailable", "an analysis needs a provider and a project")
@@ -263,6 +267,7 @@ class CoordinatorAgent:
 
     def start(self, *, worker: bool = False) -> None:
         """Begin to watch the resources, and with `worker` to work on the backlog; needs a running loop."""
+        self.database.require_open()
         if self._tasks:
             return
         self._tasks.append(asyncio.create_task(self.resources.run(), name="mindx-resources"))
@@ -277,16 +282,19 @@ class CoordinatorAgent:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Stop, write down what is not yet, and let go of the folder; may be called twice."""
+        """Stop, write down what is not yet, close the database and let go of the folder; may be called twice.
+
+        So also when it is cancelled meanwhile. What is used afterwards raises StateError (coordinator_closed).
+        """
         if self._closed:
             return
         self._closed = True
-        await self.stop()
-        await self.events.close()
-        try:
-            self.performance.flush()
-        finally:
-            self._held.close()
+        with self._held:
+            try:
+                await self.stop()
+                await self.events.close()
+            finally:
+                self.performance.flush()
 
     async def _announce(self, topic: str, data: Mapping[str, Any]) -> None:
         """Tell what the coordinator itself has to tell, if it may; work that is done does not fail for it."""
