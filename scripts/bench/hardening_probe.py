@@ -32,11 +32,11 @@ MakeSandbox = Callable[[], DockerSandbox]
 class BareSandbox(ToolchainSandbox):
     """The guest in a container that nothing limits, and that nobody looks at."""
 
-    def _create(self, client: docker.DockerClient) -> attest.Asked:
+    def _create(self, client: docker.DockerClient, info: dict[str, Any], image: DerivedImage) -> attest.Asked:
         with nothing_asked():
-            return super()._create(client)
+            return super()._create(client, info, image)
 
-    def _inspect(self, client: docker.DockerClient) -> dict[str, Any]:
+    def _inspect(self, client: docker.DockerClient, asked: attest.Asked) -> dict[str, Any]:
         return {}
 
     async def _start(self) -> None:
