@@ -23,7 +23,7 @@ from mindx.tools.base import ToolDefinition
 from mindx.tools.command_tool import CallError, CommandTool, Lowered, ParamFault, ToolOutcome, denial, refusal
 from mindx.tools.param_faults import param_faults
 from mindx.tools.simple_coder_definition import coder_definition
-from mindx.tools.simple_coder_lower import CoderSettings, lower_call, unknown_command
+from mindx.tools.simple_coder_lower import CoderSettings, absolute_path_faults, lower_call, unknown_command
 from mindx.tools.simple_coder_state import CoderState, relative
 from mindx.tools.simple_coder_steps import FILE_TROUBLE, RESULT_FIELDS, Outcome, Step, error, take
 
@@ -78,7 +78,10 @@ class SimpleCoder(CommandTool[args.Call, CoderState]):
         try:
             return model.model_validate(arguments)
         except ValidationError as error:
-            raise CallError(param_faults(error, model)) from None
+            faults = param_faults(error, model)
+            if "path" in model.model_fields and not any(fault.path == ".path" for fault in faults):
+                faults += absolute_path_faults(arguments.get("path"))
+            raise CallError(faults) from None
 
     def lower(self, call: args.Call, state: CoderState) -> Lowered[CoderState]:
         """Return the call's Commands and next state. Raises CallError."""

@@ -65,6 +65,17 @@ def _path(path: str, state: CoderState) -> str:
         raise CallError([ParamFault(".path", error.message)]) from None
 
 
+def absolute_path_faults(path: object) -> tuple[ParamFault, ...]:
+    """Return what is wrong with a path wherever the current directory may be: of a call that is wrong in more."""
+    if not isinstance(path, str) or not path.startswith("/"):
+        return ()
+    try:
+        resolve(path, WORKSPACE)
+    except PathRefused as error:
+        return (ParamFault(".path", error.message),)
+    return ()
+
+
 def _ls(call: args.Ls, state: CoderState, _: CoderSettings) -> Lowered[CoderState]:
     return Lowered((ListDir(_path(call.path, state)),), state, ".path")
 

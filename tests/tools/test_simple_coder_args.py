@@ -79,6 +79,14 @@ def test_all_that_is_wrong_with_the_arguments_is_named_at_once() -> None:
     assert faults() == [ParamFault("", "`command` is missing", f"one of {', '.join(COMMANDS)}")]
 
 
+def test_a_path_outside_is_named_beside_what_else_is_wrong() -> None:
+    found = faults(command="read", pth="x", path="/etc/passwd")
+    assert [fault.path for fault in found] == [".pth", ".path"]
+    assert "'/etc/passwd' is outside the workspace" in found[1].message
+    assert [fault.path for fault in faults(command="write", path="/workspace/x", content=5)] == [".content"]
+    assert [fault.path for fault in faults(command="write", path=5, content=5)] == [".path", ".content"]
+
+
 @pytest.mark.parametrize("params", [{}, {"argv": ["a"], "cmdline": "a"}])
 def test_run_takes_exactly_one_of_argv_and_cmdline(params: dict[str, Any]) -> None:
     (fault,) = faults(command="run", **params)
