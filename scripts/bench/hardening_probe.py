@@ -50,7 +50,7 @@ class BareSandbox(ToolchainSandbox):
         """Nothing is promised."""
 
 
-def _nothing_seen(*_: Any) -> attest.Attestation:
+def _nothing_seen(*_: object, **__: object) -> attest.Attestation:
     return attest.Attestation((), (), (), {}, "", "")
 
 
@@ -59,9 +59,9 @@ def nothing_asked() -> Iterator[None]:
     """Ask the engine for a container without the controls."""
     true = container.create_request
 
-    def bare(image_id: str, python: str, labels: Mapping[str, str], host: Mapping[str, Any]) -> dict[str, Any]:
+    def bare(image_id: str, python: str, name_labels: Mapping[str, str], host: Mapping[str, Any]) -> dict[str, Any]:
         kept = {name: host[name] for name in NEEDED}
-        return true(image_id, python, labels, {**kept, "SecurityOpt": ["seccomp=unconfined"]})
+        return true(image_id, python, name_labels, {**kept, "SecurityOpt": ["seccomp=unconfined"]})
 
     container.create_request = bare
     try:

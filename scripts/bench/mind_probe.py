@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from mindx import BDIAgent, BeliefSource, BeliefSystem, Budget, TraceRecorder
@@ -68,12 +69,13 @@ def many_beliefs(path: Path) -> BeliefSystem:
 
 def query_seconds(system: BeliefSystem, number: int) -> float:
     """Return wall seconds for one query, of four kinds in turn: by key, by confidence, by source, by all of them."""
-    options: dict[str, object] = [
+    choices: list[dict[str, Any]] = [
         {"text": f"fact.{number % 90 + 10}"},
         {"min_confidence": 0.99},
         {"source": BeliefSource.LEARNED, "limit": 100},
         {"text": "agent7.", "namespace": "n1", "min_confidence": 0.5, "source": BeliefSource.DERIVED},
-    ][number % 4]  # fmt: skip
+    ]
+    options = choices[number % 4]
     began = time.perf_counter()
-    system.query(**options)  # type: ignore[arg-type]
+    system.query(**options)
     return time.perf_counter() - began
