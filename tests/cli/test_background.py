@@ -6,6 +6,7 @@ import pytest
 
 from mindx.trace.read import read, verify
 from mindx.trace.run_folder import RunStore
+from tests.steps import tool
 
 POLICY = """
 version: 1
@@ -41,10 +42,6 @@ for _ in range(500):
     time.sleep(0.02)
 sys.exit("it stands still")
 """
-
-
-def tool(command, **params):
-    return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, **params}}
 
 
 @pytest.fixture

@@ -17,10 +17,7 @@ import pytest
 
 from mindx.trace.read import read, verify
 from mindx.trace.run_folder import RunStore
-
-
-def tool(command, **params):
-    return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, **params}}
+from tests.steps import tool
 
 
 def sessions(engine: docker.DockerClient, process: subprocess.Popen[bytes], state=None):

@@ -6,6 +6,7 @@ import pytest
 
 from mindx.trace.read import read, verify
 from mindx.trace.run_folder import RunStore
+from tests.steps import tool
 
 POLICY = """
 version: 1
@@ -15,10 +16,6 @@ limits:
 commands:
   - allow: [python3, bash, printf]
 """
-
-
-def tool(command, **params):
-    return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, **params}}
 
 
 @pytest.fixture

@@ -12,14 +12,11 @@ import pytest
 import mindx as package
 from mindx.trace.read import read, verify
 from mindx.trace.run_folder import RunStore
+from tests.steps import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANS = ROOT / "tests" / "data"
 UNREACHABLE = {"DOCKER_HOST": "tcp://127.0.0.1:1"}
-
-
-def tool(command, **params):
-    return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, **params}}
 
 
 def owned(engine, process):

@@ -11,10 +11,7 @@ from mindx.errors import EngineError, FileError, SandboxLostError, StateError
 from mindx.sandbox.fake import FakeSandbox
 from mindx.trace.read import read, verify
 from mindx.trace.run_folder import RunFolder
-
-
-def tool(command, **params):
-    return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, **params}}
+from tests.steps import tool
 
 
 def limited(runs, **limits):

@@ -21,12 +21,9 @@ from mindx.sandbox.fake import FakeSandbox
 from mindx.trace.read import read
 from mindx.trace.run_folder import RunStore
 from mindx.trace.spool import Spool
+from tests.steps import tool
 
 MIB = 1024 * 1024
-
-
-def tool(command, **params):
-    return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, **params}}
 
 
 def shout(text, other=b""):
